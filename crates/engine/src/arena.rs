@@ -1,4 +1,5 @@
-//! Arena: the bytes of one shard's log, and who still reads them outside the shard's lock.
+//! Arena: the bytes of one shard's log, and pins of threads that read them outside the shard's
+//! lock.
 //!
 //! The shard reads and writes item bytes under its lock. A [`Handle`] reads one value without it:
 //! it holds a pin on the value's segment, and while a segment is pinned the shard neither frees it
@@ -34,9 +35,9 @@ pub(crate) struct Arena {
     pins: Box<[AtomicU32]>,
     /// How deadlines are written in each segment, see [`DeadlineEncoding::pack`]; zero where items
     /// are read under the lock only.
-    // Relaxed: the shard's sequence tells a reader without the lock whether it was true.
+    // Relaxed: the shard's sequence shows a lock-free reader whether it was valid.
     encodings: Box<[AtomicU32]>,
-    /// What encodings are packed from.
+    /// The base instant for packed deadline encodings.
     made: Instant,
 }
 
@@ -86,7 +87,7 @@ impl Arena {
 
     /// Whether a handle or draft still uses the segment.
     pub(crate) fn is_pinned(&self, segment: u32) -> bool {
-        // Acquire: pairs with the release of the last unpin, so that the reader's accesses are over
+        // Acquire: pairs with the release of the last unpin, so that the reader's accesses end
         // before the shard reuses the bytes.
         self.pins[segment as usize].load(Ordering::Acquire) & !YOUNG != 0
     }
@@ -251,9 +252,9 @@ impl Arena {
                 .is_some_and(|end| end <= self.region.bytes()),
             "outside the arena"
         );
-        // SAFETY: inside the region by the assert; exclusive by the caller's promise but for those
-        // who read through `atomic_memcpy`. `bytes` may not overlap the target because it would be
-        // a living slice over the range.
+        // SAFETY: inside the region by the assert; exclusive by the caller's promise, except for
+        // reads through `atomic_memcpy`. `bytes` may not overlap the target because it would be a
+        // living slice over the range.
         unsafe { atomic_memcpy::write(bytes, self.region.base().add(offset)) };
     }
 
@@ -270,7 +271,7 @@ impl Arena {
         assert!(from.abs_diff(to) >= len, "an item is copied over itself");
         let base = self.region.base();
         // SAFETY: both ranges are inside the region and apart by the asserts; exclusive by the
-        // caller's promise but for those who read through `atomic_memcpy`.
+        // caller's promise, except for reads through `atomic_memcpy`.
         unsafe { atomic_memcpy::copy(base.add(from), base.add(to), len) };
     }
 
@@ -324,7 +325,7 @@ impl Pinner<'_> {
     }
 }
 
-/// What keeps a handle's bytes as they are.
+/// Keeps a handle's bytes unchanged.
 enum Holding {
     /// A pin on a segment.
     Segment(Arc<Arena>, u32),
@@ -381,7 +382,7 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// What the value is to its protocol.
+    /// The type of the value, as its protocol defines it.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
@@ -393,7 +394,7 @@ impl Handle {
         self.flags
     }
 
-    /// When the item goes, as of the moment of the read.
+    /// When the item expires, as of the read.
     #[must_use]
     pub fn deadline(&self) -> Deadline {
         self.deadline
@@ -427,8 +428,8 @@ impl std::fmt::Debug for Handle {
     }
 }
 
-/// What all drafts of a cache hold: at most half of its memory, so that whatever is being received,
-/// a value that is there can be stored. A draft that is alone may always be.
+/// The memory of all drafts of a cache: at most half of its memory, so that other values can still
+/// be stored while drafts are received. A single draft may always exceed the limit.
 #[derive(Debug)]
 pub(crate) struct DraftShare {
     // Relaxed: a sum that orders nothing.
@@ -457,7 +458,7 @@ impl DraftShare {
     }
 }
 
-/// One draft's part of what all may hold, given back when dropped.
+/// One draft's part of the limit of all drafts, released when dropped.
 #[derive(Debug)]
 pub(crate) struct DraftPart {
     share: Arc<DraftShare>,
@@ -476,7 +477,7 @@ impl Drop for DraftPart {
 pub struct Draft {
     pub(crate) arena: Arc<Arena>,
     pub(crate) segment: u32,
-    /// Where the item's room begins.
+    /// Where the item's space begins.
     pub(crate) offset: usize,
     /// Bytes between `offset` and the value: header and key.
     pub(crate) prefix_bytes: usize,
@@ -489,7 +490,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A draft on a range that the shard, under its lock, reserved for nobody else.
+    /// A draft on a range that the shard, under its lock, has reserved for it alone.
     pub(crate) fn new(
         arena: &Arc<Arena>,
         segment: u32,
@@ -513,7 +514,8 @@ impl Draft {
         }
     }
 
-    /// The value's bytes, to be written before the commit; what is not written is unspecified.
+    /// The value's bytes, to be written before the commit; bytes that are not written are
+    /// unspecified.
     pub fn value_mut(&mut self) -> &mut [u8] {
         // SAFETY: inside the arena by the assert in `new`; the range belongs to this draft alone,
         // and `&mut self` makes the borrow exclusive.

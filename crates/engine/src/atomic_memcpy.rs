@@ -24,7 +24,7 @@ const STRING_BYTES_MIN: usize = 512;
 /// The eight bytes at `at` as a number, little end first.
 ///
 /// # Safety
-/// They are readable, and written by nobody but through this module.
+/// They are readable, and all writes to them go through this module.
 #[inline]
 pub(crate) unsafe fn load(at: *const u8) -> u64 {
     // SAFETY: by the caller's promise.
@@ -34,8 +34,8 @@ pub(crate) unsafe fn load(at: *const u8) -> u64 {
 /// Copies `len` bytes from one such place to another; they do not overlap.
 ///
 /// # Safety
-/// `from` is readable and `to` writable for so many bytes; who else uses them does it through this
-/// module, and nobody else writes `to`.
+/// `from` is readable and `to` writable for `len` bytes; other threads use them only through this
+/// module, and none of them writes `to`.
 #[inline]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: by the caller's promise.
@@ -45,17 +45,17 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
 /// Writes bytes to `to`.
 ///
 /// # Safety
-/// `to` is writable for so many bytes; who else uses them reads them, through this module.
+/// `to` is writable for so many bytes; other threads only read them, through this module.
 #[inline]
 pub(crate) unsafe fn write(from: &[u8], to: *mut u8) {
-    // SAFETY: by the caller's promise; nobody writes what is borrowed.
+    // SAFETY: by the caller's promise; borrowed bytes are not written.
     unsafe { imp::write(from, to) }
 }
 
 /// Fills `to` with the bytes at `from`.
 ///
 /// # Safety
-/// `from` is readable for so many bytes, and written by nobody but through this module.
+/// `from` is readable for so many bytes, and all writes to it go through this module.
 #[inline(always)]
 pub(crate) unsafe fn read(from: *const u8, to: &mut [MaybeUninit<u8>]) -> &[u8] {
     // SAFETY: by the caller's promise; `to` is the caller's alone, and is written whole.
@@ -68,7 +68,7 @@ pub(crate) unsafe fn read(from: *const u8, to: &mut [MaybeUninit<u8>]) -> &[u8] 
 /// Whether the bytes at `at` are these.
 ///
 /// # Safety
-/// So many bytes, and eight at least, are readable there, and written by nobody but through this
+/// So many bytes, and eight at least, are readable there, and all writes to them go through this
 /// module.
 #[inline(always)]
 pub(crate) unsafe fn equal(at: *const u8, bytes: &[u8]) -> bool {
@@ -92,7 +92,7 @@ pub(crate) unsafe fn equal(at: *const u8, bytes: &[u8]) -> bool {
     }
 }
 
-/// What differs between eight bytes of two ranges.
+/// The bits by which eight bytes of two ranges differ.
 ///
 /// # Safety
 /// As for [`load`] at `position` of the first; those of the second are borrowed.
@@ -265,7 +265,7 @@ mod bytes {
     use std::sync::atomic::{AtomicU8, Ordering};
 
     unsafe fn byte<'a>(at: *const u8) -> &'a AtomicU8 {
-        // SAFETY: readable by the caller's promise, and used as an atomic by whoever else uses it.
+        // SAFETY: readable by the caller's promise, and used as an atomic by all other code.
         unsafe { AtomicU8::from_ptr(at.cast_mut()) }
     }
 
@@ -318,7 +318,7 @@ mod tests {
                 let mut copied = vec![0xee; len + 32];
                 let mut written = copied.clone();
                 let mut read = vec![MaybeUninit::uninit(); len];
-                // SAFETY: all are longer than what is copied, and nobody else uses them.
+                // SAFETY: all are longer than the copied bytes, and only this thread uses them.
                 unsafe {
                     copy(from[shift..].as_mut_ptr(), copied[9..].as_mut_ptr(), len);
                     write(&from[shift..shift + len], written[9..].as_mut_ptr());
@@ -332,7 +332,7 @@ mod tests {
                 let (before, behind) = (&copied[..9], &copied[9 + len..]);
                 assert!(before.iter().chain(behind).all(|&byte| byte == 0xee));
                 let wanted = &from[shift..shift + len];
-                // SAFETY: eight bytes and more lie behind what is compared.
+                // SAFETY: eight bytes and more lie behind the compared bytes.
                 unsafe {
                     assert!(equal(copied[9..].as_mut_ptr(), wanted));
                     for wrong in 0..len {

@@ -1,7 +1,7 @@
-//! Cache: the engine's public face, an array of shards behind one short lock each.
+//! Cache: the engine's public interface, an array of shards behind one short lock each.
 //!
-//! The key's hash picks the shard; an operation locks it, runs, and unlocks. What is done under a
-//! lock is plain single-threaded code in `shard.rs`. A get that finds a short value takes no lock
+//! The key's hash picks the shard; an operation locks it, runs, and unlocks. Code under the lock is
+//! plain single-threaded code in `shard.rs`. A get that finds a short value takes no lock
 //! (`cache/optimistic.rs`). Prefetch hints read the index's memory without the lock and touch
 //! nothing else.
 //!
@@ -9,8 +9,8 @@
 //! the shards of their keys in the order of their numbers (`cache/claims.rs`).
 //! Why: docs/decisions/0006, 0008 and 0082. Tests: tests/.
 
-mod cell; // a shard, its lock, and what is read beside it
-mod claims; // how a section keeps the shards of its keys to itself
+mod cell; // a shard, its lock, and the fields that are read without it
+mod claims; // exclusive claims on the shards of a section's keys
 mod insights;
 mod listing; // how keys are listed and drawn, why none is missed
 mod geometry;
@@ -22,13 +22,13 @@ mod extent_reservations; // memory for values that are computed from old ones
 mod reclaim_plan; // free segments for many short values
 mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
-mod maintenance; // what is done besides requests
-mod training; // which families of values are compressed
+mod maintenance; // background maintenance
+mod training; // dictionaries for families of values
 mod dictionaries; // their dictionaries, beside memory that outlives the process
 mod optimistic; // reads that take no lock
-mod attach; // how a cache goes on with what another process left
+mod attach; // how a cache restores the memory of another process
 mod check; // how the items of a killed process are checked while the cache is in use
-mod checkpoint; // how it leaves its memory to another process
+mod checkpoint; // how it hands its memory to another process
 mod build; // how a cache is made
 
 pub use self::checkpoint::Checkpoint;
@@ -165,8 +165,8 @@ impl Cache {
         self.hasher.key(space, bytes)
     }
 
-    /// Starts loading the index lines of `key` and what a change of its item needs besides; worth
-    /// it some 20 requests ahead. Never blocks.
+    /// Starts loading the index lines of `key` and the other data that a change of its item needs;
+    /// useful some 20 requests ahead. Never blocks.
     #[inline]
     pub fn hint_write(&self, key: Key<'_>) -> IndexHint {
         let number = self.number_of(key);
@@ -240,8 +240,8 @@ impl Cache {
         result
     }
 
-    /// As [`Cache::write`], but runs `operate` again after other shards gave up memory, if the
-    /// key's shard has nothing left that may leave for a value of as many bytes as `bytes` says.
+    /// As [`Cache::write`], but runs `operate` again after other shards released memory, if the
+    /// key's shard has nothing left to evict for a value of `bytes` bytes.
     #[inline]
     fn write_with_room<R>(
         &self,
@@ -253,7 +253,7 @@ impl Cache {
         self.retry_with_room(key, bytes, operate, result)
     }
 
-    /// Runs an operation again that found no room the first time.
+    /// Runs an operation again for which there was not enough memory the first time.
     #[inline]
     fn retry_with_room<R>(
         &self,
@@ -281,7 +281,7 @@ impl Cache {
             if !matches!(result, Err(Error::Busy)) {
                 break;
             }
-            // Another thread may take what was collected: then it is tried again.
+            // If another thread takes the collected memory, it is tried again.
             let item_bytes = key.bytes().len() + bytes();
             let needed = memory_for_item(item_bytes, self.segment_bytes);
             self.collect_memory(Some(self.cell(key)), needed);
@@ -298,7 +298,7 @@ impl Cache {
         }
     }
 
-    /// Has the other shards give up memory until `bytes` are left in the budget: first those that
+    /// Makes the other shards release memory until `bytes` are left in the budget: first those that
     /// hold more than their share, then all alike.
     fn collect_memory(&self, except: Option<&ShardCell>, bytes: usize) {
         let now = self.now();
@@ -332,8 +332,8 @@ impl Cache {
     /// under the shard's lock.
     ///
     /// `None` is a miss. `read` must be short and must not call the cache. Cost: one index probe, a
-    /// copy of a value of up to 2 KiB, no allocation; without the lock unless somebody changes the
-    /// shard again and again meanwhile.
+    /// copy of a value of up to 2 KiB, no allocation; without the lock unless other threads keep
+    /// changing the shard.
     #[inline]
     pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let now = self.now();
@@ -367,7 +367,8 @@ impl Cache {
     #[cold]
     #[inline(never)]
     fn unpack(&self, key: Key<'_>) {
-        // As for background maintenance: what a section still sees does not expire under its eyes.
+        // As for background maintenance: items that a section still sees must not expire before it
+        // ends.
         let now = self.config.clock.settled();
         if let Some(mut shard) = self.lock_own(self.cell(key)) {
             shard.unpack(key, now);
@@ -383,8 +384,8 @@ impl Cache {
     }
 
     /// Reads many items, in the order of their keys; `each` gets a key's position and its item, or
-    /// `None` for a miss. They are part of what a snapshot is taken of, if there is one: where a
-    /// read needs the shard's lock, the snapshot knows that nobody else had it.
+    /// `None` for a miss. If there is a snapshot, they are part of it: a read that needs the
+    /// shard's lock does not count as a change of the shard.
     ///
     /// Memory is loaded ahead: two to four times faster than single reads once the cache outgrows
     /// the processor's.
@@ -430,7 +431,7 @@ impl Cache {
     /// A read with side effects: touch, lease, version; see [`Lookup`]. `None` is a miss.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the item has to be rewritten and there is no room.
+    /// [`Error::Busy`] if the item has to be rewritten and no space is free.
     pub fn lookup<R>(
         &self,
         key: Key<'_>,
@@ -445,17 +446,17 @@ impl Cache {
 
     /// Stores `value` under `key` if the condition in `options` holds.
     ///
-    /// A full cache is no error: other items leave. Cost: one index probe and one copy of `value`;
-    /// over an old value of at least the same length it is written in place.
+    /// A full cache is no error: other items are evicted. Cost: one index probe and one copy of
+    /// `value`; over an old value of at least the same length it is written in place.
     ///
     /// # Errors
     /// [`Error::TooLarge`]; [`Error::Busy`] if all memory is held by values in transfer;
-    /// [`Error::StateFull`] if the file system that its memory lies on is full, and nothing that
-    /// could leave has room for the value.
+    /// [`Error::StateFull`] if the file system that its memory lies on is full, and no evictable
+    /// item has the space for the value.
     #[inline]
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
         self.check_value(value.len(), options.value_bytes_max)?;
-        // Waited for before the lock is held, so that nobody else waits for it as well.
+        // Waits before the lock is held, so that other threads need not wait for it as well.
         let cell = self.cell(key);
         let sequence = &cell.lock.sequence;
         let seen = sequence.seen();
@@ -503,13 +504,13 @@ impl Cache {
         self.write_with_room(key, || 0, |shard, now| shard.increment(key, increment, now))
     }
 
-    /// Shows `decide` the item of `key`, or that there is none, and does what it says before
-    /// anybody else sees the item.
+    /// Passes the item of `key`, or `None`, to `decide`, and applies its decision before other
+    /// threads see the item.
     ///
     /// `decide` puts the value of a [`Change::Store`] into the buffer it is given, which is empty;
     /// it is `scratch`, so that its memory can be used again. `decide` must be short, must not call
-    /// the cache, and may run again if there was no room for what it decided. No read is counted,
-    /// but an item that is there counts as used.
+    /// the cache, and may run again if there was no space for its value. No read is counted, but an
+    /// existing item counts as used.
     ///
     /// # Errors
     /// As [`Cache::set`]; then nothing was stored.
@@ -531,7 +532,7 @@ impl Cache {
     /// Gives a live item a new deadline; whether there was one.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the item has to be rewritten for it and there is no room.
+    /// [`Error::Busy`] if the item has to be rewritten for it and no space is free.
     pub fn touch(&self, key: Key<'_>, deadline: Deadline) -> Result<bool, Error> {
         self.write_with_room(key, || 0, |shard, now| shard.touch(key, deadline, now))
     }
@@ -539,7 +540,7 @@ impl Cache {
     /// Deletes an item, or marks it as stale or empties it; see [`DeleteOptions`].
     ///
     /// # Errors
-    /// [`Error::Busy`] if a marked item has to be rewritten and there is no room; a plain delete
+    /// [`Error::Busy`] if a marked item has to be rewritten and no space is free; a plain delete
     /// never fails.
     pub fn delete(&self, key: Key<'_>, options: &DeleteOptions) -> Result<Deleted, Error> {
         self.write_with_room(key, || 0, |shard, now| shard.delete(key, options, now))

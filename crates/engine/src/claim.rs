@@ -1,18 +1,17 @@
-//! Claim: how one thread keeps a shard to itself for several operations.
+//! Claim: one thread's exclusive use of a shard for several operations.
 //!
 //! A word beside the shard's mutex names the thread that has claimed the shard. It changes under
 //! the mutex only, and the mutex is free between the operations of a section: a thread that gets
-//! the mutex and finds the claim of another one gives it back and waits ([`Claim::wait`]). So the
-//! code of single operations knows nothing of claims.
+//! the mutex and finds the claim of another one releases the mutex and waits ([`Claim::wait`]). So
+//! the code of single operations knows nothing of claims.
 //!
-//! A thread that waits spins for a moment, then it parks until the claim is released. Threads that
-//! are awake may go before parked ones, because waking costs more than most sections take. Once the
-//! longest wait has lasted [`UNFAIR_NS`], a release closes the shard to new claims until all that
-//! are parked then have had their turn, single operations first: nobody waits for more than one
-//! section of each other thread.
+//! A thread that waits spins for a moment, then it parks until the claim is released. Running
+//! threads may go before parked ones, because waking costs more than most sections take. Once the
+//! longest wait has lasted [`UNFAIR_NS`], a release closes the shard to new claims until all
+//! threads parked by then have had their turn, single operations first: no thread waits for more
+//! than one section of each other thread.
 //!
-//! Why, and why nothing waits in a circle: docs/decisions/0082. Tests: tests/claims.rs,
-//! tests/loom.rs.
+//! Why, and why there is no deadlock: docs/decisions/0082. Tests: tests/claims.rs, tests/loom.rs.
 
 #[cfg_attr(cellar_loom, path = "claim/section.rs")]
 pub(crate) mod section; // the shards that a section has claimed
@@ -32,7 +31,7 @@ pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Looks at a claim before a thread parks: some microseconds.
 const SPINS: u32 = if cfg!(any(cellar_loom, miri)) { 0 } else { 200 };
-/// For how long threads that are awake may claim a shard before those that are parked.
+/// For how long running threads may claim a shard before parked ones.
 pub(crate) const UNFAIR_NS: u64 = 500_000;
 /// Bit of the word: the section may write, so reads without the lock are closed once it has.
 const WRITES: u64 = 1;
@@ -49,12 +48,12 @@ impl Claimant {
     }
 }
 
-/// What a section is to do with the shard.
+/// How a section uses the shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// It reads: reads of others that take no lock go on.
+    /// It reads: lock-free reads of other threads continue.
     Read,
-    /// It may write: nobody else reads what it has written before it ends.
+    /// It may write: other threads read none of its writes before it ends.
     Write,
 }
 
@@ -63,26 +62,26 @@ pub enum Intent {
 #[derive(Debug, Default)]
 pub(crate) struct Claim {
     /// The claimant, and [`WRITES`]; zero for none.
-    // Relaxed: it changes under the mutex only, which orders it. What is read without the mutex is
-    // a reason to take it.
+    // Relaxed: it changes under the mutex only, which orders it. A read without the mutex is only a
+    // reason to take it.
     word: AtomicU64,
-    /// Threads that are parked, and those of them whose turn it is.
+    /// Parked threads, and those of them whose turn it is.
     // Relaxed, as all numbers here: the mutex orders them.
     parked: AtomicU32,
     // Relaxed: as above.
     due: AtomicU32,
-    /// The rest of what is known of them, beside the lines that every operation loads.
+    /// Further data about them, outside the cache lines that every operation loads.
     line: Box<Line>,
 }
 
-/// What is known of parked threads.
+/// Data about parked threads.
 #[derive(Debug, Default)]
 struct Line {
-    /// Those that are parked for one operation, and those of them whose turn it is.
+    /// Threads parked for one operation, and those of them whose turn it is.
     operations: AtomicU32,
     // Relaxed: see `Claim`.
     due_operations: AtomicU32,
-    /// Rises whenever it is the turn of all that are parked.
+    /// Rises whenever it becomes the turn of all parked threads.
     // Relaxed: see `Claim`.
     round: AtomicU32,
     /// Since when the first of this round is parked.
@@ -91,7 +90,7 @@ struct Line {
     woken: Condvar,
 }
 
-/// What a thread is parked for.
+/// Why a thread is parked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parked {
     /// One operation.
@@ -116,7 +115,7 @@ fn lower(number: &AtomicU32) {
 }
 
 impl Claim {
-    /// Whether somebody has claimed the shard.
+    /// Whether a thread has claimed the shard.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         self.word.load(Ordering::Relaxed) != 0
@@ -140,7 +139,7 @@ impl Claim {
         (number != 0).then_some(Claimant(number))
     }
 
-    /// Claims a shard, whose mutex the caller holds, if nobody has; whether it did.
+    /// Claims a shard, whose mutex the caller holds, if no thread has; returns whether it did.
     #[inline]
     pub(crate) fn try_take(&self, claimant: Claimant, intent: Intent) -> bool {
         let is_free = !self.is_held();
@@ -202,8 +201,8 @@ impl Claim {
         (guard, may_take)
     }
 
-    /// Claims the shard as soon as nobody else has, for a section that may not wait for anybody's
-    /// turn; whether it did.
+    /// Claims the shard as soon as no other thread has, for a section that may not wait for its
+    /// turn; returns whether it did.
     pub(crate) fn take_out_of_order<'m, T>(
         &self,
         mutex: &'m Mutex<T>,
@@ -215,8 +214,7 @@ impl Claim {
         (guard, may_take)
     }
 
-    /// Waits, for one operation of a thread that has claimed nothing, until nobody has claimed the
-    /// shard.
+    /// Waits, for one operation of a thread without claims, until no thread has claimed the shard.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait<'m, T>(
@@ -265,12 +263,12 @@ impl Claim {
             let round = count(&line.round).wrapping_add(1);
             line.round.store(round, Ordering::Relaxed);
         }
-        // Relaxed: who looks wants to know whether it moves.
+        // Relaxed: readers only compare it with an earlier value.
         RELEASES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         line.woken.notify_all();
     }
 
-    /// Has all that are parked look again. The caller holds the mutex.
+    /// Wakes all parked threads to look again. The caller holds the mutex.
     pub(crate) fn wake_all(&self) {
         self.line.woken.notify_all();
     }
@@ -290,7 +288,7 @@ impl Claim {
         lock(mutex)
     }
 
-    /// Counts a thread among those that are parked; the round in which it is.
+    /// Counts a thread as parked; returns its round.
     fn park(&self, kind: Parked) -> u32 {
         let line = &*self.line;
         if count(&self.parked) == count(&self.due) {
@@ -339,11 +337,11 @@ fn now_ns() -> u64 {
     0
 }
 
-/// Releases for which somebody was parked, of all caches.
+/// Releases of claims for which a thread was parked, of all caches.
 static RELEASES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// How many claims were released so far for which somebody waited: while this count moves, a thread
-/// that waits for a claim does not wait for one that stands still.
+/// How many claims were released so far for which a thread waited: while this count rises, a thread
+/// that waits for a claim is not stuck.
 #[must_use]
 pub fn claim_releases() -> u64 {
     // Relaxed: as above.
@@ -351,11 +349,11 @@ pub fn claim_releases() -> u64 {
 }
 
 thread_local! {
-    /// What says whether this thread waits for a claim.
+    /// Set while this thread waits for a claim.
     static MARK: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Has the calling thread set `mark` while it waits for a claim of another thread, for those that
+/// Sets `mark` whenever the calling thread waits for a claim of another thread, for threads that
 /// watch it.
 pub fn mark_waits_in(mark: Arc<AtomicBool>) {
     MARK.set(Some(mark));

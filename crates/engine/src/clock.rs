@@ -1,7 +1,7 @@
-//! Time: what the engine takes for "now", and when an item's time is over.
+//! Time: the engine's "now", and when an item expires.
 //!
 //! [`Instant`] counts milliseconds from a clock's own start, so deadlines are small numbers and no
-//! step of the wall clock moves them; they go on while the machine sleeps. [`Clock`] is injected:
+//! step of the wall clock moves them; they advance while the machine sleeps. [`Clock`] is injected:
 //! the server reads time once a batch, tests move it by hand ([`ManualClock`]), a trace replay
 //! follows the trace.
 //!
@@ -31,7 +31,7 @@ pub struct Deadline(u64);
 impl Deadline {
     /// The item stays until it is evicted or deleted.
     pub const NEVER: Deadline = Deadline(u64::MAX);
-    /// The last moment that can be told from [`Deadline::NEVER`]: about 34,000 years ahead.
+    /// The last moment that differs from [`Deadline::NEVER`]: about 34,000 years ahead.
     pub const FARTHEST: Deadline = Deadline(Deadline::FARTHEST_MS);
     /// [`Deadline::FARTHEST`] in milliseconds.
     pub(crate) const FARTHEST_MS: u64 = (1 << 50) - 1;
@@ -50,7 +50,7 @@ impl Deadline {
         Deadline(at_ms)
     }
 
-    /// Whether the item's time is over at `now`.
+    /// Whether the item has expired at `now`.
     #[must_use]
     pub fn has_passed(self, now: Instant) -> bool {
         self.0 <= now.0
@@ -74,14 +74,14 @@ pub trait Clock: Send + Sync {
     /// The present moment; never earlier than one returned before to the calling thread.
     fn now(&self) -> Instant;
 
-    /// A moment that lies ahead for no thread: what is over by then is over for all of them.
+    /// A moment that is in the future for no thread: an item expired by then is expired for all of
+    /// them.
     fn settled(&self) -> Instant {
         self.now()
     }
 }
 
-/// The machine's clock that nobody sets and that goes on while the machine sleeps, counted from the
-/// creation of this value.
+/// The machine's monotonic clock, which includes sleep, counted from the creation of this value.
 #[derive(Debug)]
 pub struct SystemClock {
     start_ns: u64,
@@ -105,17 +105,17 @@ impl SystemClock {
         }
     }
 
-    /// Where it counts from, to be gone on with until the machine starts anew.
+    /// Its origin, from which a later process can continue until the machine reboots.
     #[must_use]
     pub fn origin(&self) -> u64 {
         self.start_ns
     }
 }
 
-/// Nanoseconds since the machine's start, its sleep included: an item's time goes on in it.
+/// Nanoseconds since the machine's boot, its sleep included: items age while it sleeps.
 #[inline]
 pub(crate) fn machine_ns() -> u64 {
-    // Miri knows no other clock that nobody sets.
+    // Miri has no other clock that cannot be set.
     let clock = if cfg!(miri) {
         libc::CLOCK_MONOTONIC
     } else {
@@ -146,7 +146,7 @@ fn ns_of(clock: libc::clockid_t) -> u64 {
 }
 
 impl SystemClock {
-    /// Microseconds since the clock's start, for those who measure.
+    /// Microseconds since the clock's start, for measurements.
     #[inline]
     #[must_use]
     pub fn us(&self) -> u64 {
@@ -180,7 +180,7 @@ thread_local! {
 // Relaxed: the time orders nothing but itself.
 struct HeldAt(AtomicU64);
 
-/// A clock that stands still until it is moved: for tests, trace replays and event loops.
+/// A clock that does not advance until it is moved: for tests, trace replays and event loops.
 #[derive(Debug)]
 pub struct ManualClock {
     // Relaxed: the time orders nothing but itself.
@@ -196,7 +196,7 @@ impl Default for ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at `start`.
+    /// A clock set to `start`.
     #[must_use]
     pub fn starting_at(start: Instant) -> ManualClock {
         ManualClock {
@@ -228,8 +228,8 @@ impl ManualClock {
         }
     }
 
-    /// Has the clock stand still for the calling thread until [`ManualClock::release`]; others see
-    /// it go on.
+    /// Freezes the clock for the calling thread until [`ManualClock::release`]; other threads see
+    /// it advance.
     #[inline]
     pub fn hold(&self) {
         // Relaxed: the time orders nothing but itself.
@@ -248,7 +248,7 @@ impl ManualClock {
         HELD.set((self.address(), now_ms));
     }
 
-    /// Shows the calling thread how the clock goes on.
+    /// Lets the calling thread see the clock advance.
     #[inline]
     pub fn release(&self) {
         HELD.set((0, 0));
@@ -284,7 +284,8 @@ impl Clock for ManualClock {
     }
 
     fn settled(&self) -> Instant {
-        // Before the places: who holds it from now on does so at this moment or a later one.
+        // Before the places are read: a thread that freezes the clock later does so at this moment
+        // or a later one.
         let now = self.now();
         let held = self.held.iter().map(|at| at.0.load(Ordering::Relaxed));
         let earliest = held.filter(|&at| at != 0).min();
@@ -292,7 +293,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// The number of the calling thread among those that have asked for one.
+/// The number of the calling thread among those that have requested one.
 #[inline]
 pub(crate) fn thread_number() -> usize {
     const NONE: usize = usize::MAX;

@@ -6,8 +6,8 @@
 //! reclaimable whenever a live item is evicted. The unused ends of segments do not count;
 //! otherwise half-empty segments would be copied again and again.
 //!
-//! While nobody needs memory, background maintenance empties segments as long as more than 4.5 % of
-//! what is held is [`Reclaimable`], few at a time.
+//! While memory is not needed, background maintenance empties segments, few at a time, as long as
+//! more than 4.5 % of the stored bytes are [`Reclaimable`].
 //!
 //! Why: docs/decisions/0013 and 0071. Tests: tests/expiry.rs, tests/reclaim.rs.
 
@@ -16,12 +16,13 @@ use crate::index::ENTRY_BYTES;
 use crate::segment::{Segment, Use};
 use crate::store::Store;
 
-/// When this much of memory is dead, in millionths, a segment is compacted of which so much is, in
-/// percent: the less there is in all, the more a copy has to win.
+/// When this much of memory is reclaimable, in millionths, a segment is compacted of which so much
+/// is, in percent: the less is reclaimable in all, the more a copy has to gain.
 const WORTH_COMPACTING: [(u64, usize); 3] = [(0, 25), (33_000, 12), (37_000, 3)];
 
-/// The reclaimable part of what is held, in millionths, from which on segments are emptied while
-/// nobody needs memory, and the part of a segment, as a divisor, below which that wins nothing.
+/// The reclaimable part of the stored bytes, in millionths, from which on segments are emptied
+/// while memory is not needed, and the part of a segment, as a divisor, below which emptying it
+/// gains nothing.
 const RECLAIMABLE_PPM: u64 = 45_000;
 const WORTH_SHARE: usize = 32;
 /// In what time the segments would be emptied that are too many, at the pace of the next one: the
@@ -32,7 +33,7 @@ const RECLAIM_PAUSE_MS: u64 = 500;
 /// The part of a segment, as a divisor, from which on its unused end is worth moving its items.
 const UNUSED_SHARE: usize = 8;
 
-/// How much of a shard is dead, and where most of it lies.
+/// The reclaimable part of a shard, and the segment that holds most of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CompactionScan {
     memory_bytes: usize,
@@ -41,7 +42,7 @@ pub(crate) struct CompactionScan {
     deadest: Option<Deadest>,
 }
 
-/// The segment with most dead bytes.
+/// The segment with most reclaimable bytes.
 #[derive(Clone, Copy, Debug)]
 struct Deadest {
     segment: u32,
@@ -80,7 +81,7 @@ impl CompactionScan {
         scan
     }
 
-    /// The segment to be reclaimed before any live item leaves, if there is one.
+    /// The segment to reclaim before any live item is evicted, if there is one.
     pub(crate) fn worth_compacting(&self) -> Option<u32> {
         if self.all_dead.is_some() {
             return self.all_dead;
@@ -95,15 +96,15 @@ impl CompactionScan {
         is_worth_it.then_some(deadest.segment)
     }
 
-    /// Dead share of memory, in millionths.
+    /// Reclaimable share of memory, in millionths.
     pub(crate) fn dead_ppm(&self) -> u64 {
         self.dead_bytes as u64 * 1_000_000 / self.memory_bytes.max(1) as u64
     }
 }
 
-/// What of all that is held is reclaimable for any reason, while nobody needs the memory.
+/// The reclaimable part of the stored bytes, for any reason, while memory is not short.
 ///
-/// Segments that are dead altogether are no part of it: they are reclaimed at once, without a copy.
+/// Segments without live items are not part of it: they are reclaimed at once, without a copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reclaimable {
     held_bytes: usize,
@@ -148,8 +149,8 @@ impl Reclaimable {
     }
 }
 
-/// The segment whose memory holds least of what lives, where a store waits for room and nothing may
-/// leave for it: unused ends count as well, unless they are next to nothing.
+/// The segment with the fewest live bytes, where a store waits for space and nothing may be evicted
+/// for it: unused ends count as well, unless they are very small.
 pub(crate) fn emptiest(store: &Store, now: Instant) -> Option<u32> {
     let segment_bytes = store.segment_bytes();
     let waste = |&(number, segment): &(u32, &Segment)| {
@@ -176,7 +177,7 @@ pub(crate) fn emptiest(store: &Store, now: Instant) -> Option<u32> {
     (emptiest.1 > 0).then_some(emptiest.0)
 }
 
-/// A segment whose items are all dead, if there is one.
+/// A segment without live items, if there is one.
 pub(crate) fn all_dead(store: &Store, now: Instant) -> Option<u32> {
     store.dead_segments(now).next().map(|(number, _)| number)
 }

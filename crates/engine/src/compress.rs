@@ -1,4 +1,4 @@
-//! Compress: values that are kept compressed, each by itself, with the dictionary of its family.
+//! Compress: values that are stored compressed, each by itself, with the dictionary of its family.
 //!
 //! ```text
 //! [dictionary 1][value bytes 2][check 2][zstd frame without its magic number]
@@ -9,7 +9,7 @@
 //! dictionary a family has, and holds all dictionaries that some item still needs.
 //!
 //! Invariant: zstd decompresses what [`pack`] wrote and nothing else: the check is a hash of all
-//! that follows it, and of what stands before it ([`is_sound`]).
+//! bytes before and after it ([`is_sound`]).
 //! Why: docs/decisions/0084, 0087. Tests: at the end of this file, tests/compress.rs.
 
 mod prefixes; // which keys share a dictionary
@@ -29,12 +29,12 @@ use crate::state::DICTIONARIES_MAX;
 /// Values that are compressed: shorter ones save too little, longer ones are sent to clients from
 /// where they lie.
 pub(crate) const VALUE_BYTES: std::ops::Range<usize> = 128..16 << 10;
-/// What compression must save of a value, and of a family's sample, in percent.
+/// The least saving that compression must reach on a value, and on a family's sample, in percent.
 pub(crate) const SAVED_PERCENT_MIN: usize = 15;
 /// One of so many values is timed when it is compressed or decompressed.
 const TIMED_SHARE: u32 = 64;
 const LEVEL: i32 = 1;
-/// What stands before the frame; its last four bytes take the place of the frame's magic number.
+/// Bytes before the frame; the last four replace the frame's magic number.
 const FRONT_BYTES: usize = 5;
 const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 
@@ -152,13 +152,13 @@ impl Timer {
     }
 }
 
-/// What a thread needs to compress and decompress.
+/// The compression and decompression contexts of a thread.
 struct Contexts {
     packs: CCtx<'static>,
     unpacks: DCtx<'static>,
     /// A packed value with the magic number in place.
     frame: Vec<u8>,
-    /// A plain value; taken away while somebody reads it.
+    /// A plain value; taken out while it is being read.
     plain: Vec<u8>,
 }
 
@@ -217,8 +217,8 @@ pub(crate) fn plain_bytes(packed: &[u8]) -> usize {
     usize::from(u16::from_le_bytes([packed[1], packed[2]]))
 }
 
-/// Whether a packed value is what [`pack`] wrote, and its dictionary is there. It is not if
-/// somebody has changed the memory, or what another process left of it.
+/// Whether a packed value is unchanged since [`pack`] and its dictionary is present. It is not if
+/// another program has changed the memory, or the state file of the previous process.
 pub(crate) fn is_sound(codecs: &Codecs, packed: &[u8]) -> bool {
     dictionary_of(codecs, packed).is_some()
 }
@@ -229,8 +229,8 @@ fn dictionary_of<'c>(codecs: &'c Codecs, packed: &[u8]) -> Option<&'c Dictionary
     is_whole.then(|| codecs.numbered(packed[0])).flatten()
 }
 
-/// Shows `read` the value that a packed one holds, or an empty one if it is not sound. How long
-/// it takes without `read` goes to the timer.
+/// Passes the decompressed value to `read`, or an empty one if it is not sound. How long it takes
+/// without `read` goes to the timer.
 pub(crate) fn unpack<R>(
     codecs: &Codecs,
     timer: &Timer,

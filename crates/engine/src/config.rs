@@ -12,7 +12,7 @@ pub struct Config {
     /// Memory for items, index and all bookkeeping together, in bytes.
     pub memory_bytes: usize,
     /// Memory by which it is divided into shards and segments, if another than `memory_bytes`: that
-    /// of a cache on whose memory this one goes on.
+    /// of the cache whose memory this one restores.
     pub shape_bytes: Option<usize>,
     /// Threads that will use the cache at the same time; decides the number of shards.
     pub threads: usize,
@@ -23,22 +23,23 @@ pub struct Config {
     /// Number of shards, a power of two; `None` chooses by threads and memory.
     pub shards: Option<usize>,
     /// Shares of `memory_bytes` that are spaces' own ([`Space::kept`](crate::Space::kept)), in
-    /// bytes: nothing of these is evicted, a store that finds no room is refused.
+    /// bytes: nothing in them is evicted, and a store without enough free space is refused.
     pub keep: Vec<usize>,
     /// Seed of the key hash; `None` draws a random one.
     pub seed: Option<u64>,
-    /// Whether memory that holds nothing live goes back to the system within a second: background
-    /// maintenance then compacts what is partly dead even when nobody asks for memory. Else what
-    /// nobody needed for ten seconds goes back, one segment every two milliseconds.
+    /// Whether memory without live items goes back to the system within a second: background
+    /// maintenance then compacts segments with reclaimable bytes even when no memory is needed.
+    /// Otherwise memory that was not needed for ten seconds goes back, one segment every two
+    /// milliseconds.
     pub release_memory: bool,
-    /// How hard background maintenance looks for items whose time is over while nobody asks for
-    /// their memory, 1 to [`Config::EXPIRE_EFFORT_MAX`]: with 1 at most 3 % of what is held is
-    /// overdue, with more about so many times less, for more copies of what lives beside them
+    /// How hard background maintenance looks for expired items while their memory is not needed, 1
+    /// to [`Config::EXPIRE_EFFORT_MAX`]: with 1 at most 3 % of the stored bytes are overdue, with
+    /// more about so many times less, at the cost of more copies of live items beside them
     /// (docs/decisions/0034).
     pub expire_effort: u8,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
-    /// Who hears of changes, whatever path they take.
+    /// Receives every change of an item, whichever code path makes it.
     pub observer: Option<Arc<dyn Observer>>,
     /// Where its memory outlives the process; `None` if it does not.
     pub state: Option<StateOptions>,
@@ -81,13 +82,13 @@ impl Config {
     }
 }
 
-/// How hard background maintenance tries to win memory back that nobody asks for.
+/// How hard background maintenance tries to reclaim memory that is not needed yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// For what is overdue: [`Config::expire_effort`].
+    /// For expired items: [`Config::expire_effort`].
     pub(crate) expire: u8,
     /// Whether memory is to go back to the system.
     pub(crate) release: bool,
-    /// Whether a segment may be begun that has to be emptied for what is overdue in it.
+    /// Whether it may start on a segment that has to be emptied for its expired items.
     pub(crate) begins: bool,
 }

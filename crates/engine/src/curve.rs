@@ -9,8 +9,8 @@
 //! A [`SmallQueueTuner`] runs beside them; all five simulate the small queue's share that it has
 //! chosen for the real cache.
 //!
-//! What is estimated is the difference to the real cache on the same sampled keys, which varies far
-//! less than the misses themselves; the real cache's misses are counted exactly.
+//! The simulations estimate the difference from the real cache on the same sampled keys, which
+//! varies far less than the misses themselves. The real cache's misses are counted exactly.
 //! Why: docs/decisions/0011. Tests: tests/insight.rs.
 
 use crate::history::History;
@@ -26,14 +26,14 @@ pub(crate) const SIZES: usize = 5;
 /// the smallest simulation's sample.
 const TTLS_PER_RECORD: usize = 6;
 
-/// The simulations and what they counted.
+/// The simulations and their counts.
 #[derive(Debug)]
 pub(crate) struct Curve {
     simulations: [Simulation; SIZES],
     tuner: SmallQueueTuner,
     ttls: History,
     /// Misses there, and misses of the real cache among the same keys; each sampled one counts for
-    /// all that it stands for.
+    /// all keys that it represents.
     misses: [f64; SIZES],
     real_misses: [f64; SIZES],
 }
@@ -50,15 +50,15 @@ impl Curve {
         }
     }
 
-    /// Writes down what the imagined caches hold.
+    /// Serializes the simulated caches.
     pub(crate) fn serialize(&self, out: &mut Serializer) {
         self.simulations.serialize(out);
         self.tuner.serialize(out);
         self.ttls.serialize(out);
     }
 
-    /// Goes on with imagined caches of another process, if they are of the same sizes. What was
-    /// counted begins anew.
+    /// Restores the simulated caches of another process, if they are of the same sizes. Counts
+    /// restart at zero.
     pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
         let simulations = <[Simulation; SIZES]>::deserialize(from)?;
         let tuner = SmallQueueTuner::deserialize(from)?;

@@ -29,7 +29,7 @@ impl DeadlineEncoding {
     /// No segment begins later: as far ahead as deadlines reach.
     pub(crate) const BASE_MS_MAX: u64 = Deadline::FARTHEST_MS;
 
-    /// An encoding for segments whose expiries nobody asks for.
+    /// An encoding for segments whose expiry distribution is not needed.
     pub(crate) const fn new(base_ms: u64, width: u8) -> DeadlineEncoding {
         DeadlineEncoding {
             base_ms,
@@ -43,7 +43,7 @@ impl DeadlineEncoding {
     /// Bits of a packed encoding that say how wide a deadline is.
     const WIDTH_BITS: u32 = 3;
 
-    /// A number that stands for base and width, and is never zero; none if the base is not one of
+    /// A number that encodes base and width, and is never zero; none if the base is not one of
     /// [`RecentDeadlines::take_encoding`] in the first four years from `made` on.
     pub(crate) fn pack(self, made: Instant) -> Option<u32> {
         let grains = (self.base_ms / DeadlineEncoding::GRAIN_MS)
@@ -79,7 +79,7 @@ impl DeadlineEncoding {
             .find(|&position| relative < never(DeadlineEncoding::WIDTHS[position]))
     }
 
-    /// The number that stands for `deadline`, if it fits.
+    /// The number that encodes `deadline`, if it fits.
     pub(crate) fn encode(self, deadline: Deadline) -> Option<u64> {
         match deadline.instant() {
             None => Some(never(self.width)),
@@ -90,7 +90,7 @@ impl DeadlineEncoding {
         }
     }
 
-    /// The deadline that a number stands for.
+    /// The deadline that a number encodes.
     pub(crate) fn decode(self, number: u64) -> Deadline {
         if number == never(self.width) {
             Deadline::NEVER
@@ -138,7 +138,7 @@ impl RecentDeadlines {
         self.longest_ms > 0 || self.items[1..].iter().any(|&items| items > 0)
     }
 
-    /// The encoding for a segment that is opened at `now`; begins to note anew.
+    /// The encoding for a segment that is opened at `now`; then recording restarts.
     pub(crate) fn take_encoding(&mut self, now: Instant) -> DeadlineEncoding {
         let octaves = u64::BITS - self.longest_ms.leading_zeros();
         let encoding = DeadlineEncoding {

@@ -1,7 +1,7 @@
-//! Errors: what the engine refuses, and why.
+//! Errors: why the engine refuses an operation.
 //!
-//! A miss is not an error, and a full cache is not one either: only limits are, and a space that
-//! keeps what it has.
+//! A miss is not an error, and a full cache is not one either: only limits are, and a full
+//! no-eviction space.
 
 use crate::space::Space;
 
@@ -27,17 +27,18 @@ pub enum Error {
     /// So many values are being received or sent at this moment that no memory can be freed, or
     /// that one more would leave too little for the others.
     Busy,
-    /// The file system of [`Config::state`](crate::Config::state) has no room for the memory that
-    /// it takes.
+    /// The file system of [`Config::state`](crate::Config::state) has no space left for the memory
+    /// of the cache.
     StateFull,
-    /// A long value finds no room without anything leaving for it, which
+    /// A long value needs more space than is free without an eviction, which
     /// [`Cache::update_without_eviction`](crate::Cache::update_without_eviction) leaves to
     /// [`Cache::reserve_extent`](crate::Cache::reserve_extent).
     NoRoomYet {
         /// Length of the value.
         bytes: usize,
     },
-    /// The key's space has memory of its own, nothing of which may leave, and too little is left.
+    /// The key's space has memory of its own, from which nothing may be evicted, and too little is
+    /// left.
     Full,
     /// The shares of memory that are spaces' own are too many, too small, or more than half of it.
     Keep {

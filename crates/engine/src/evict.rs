@@ -1,20 +1,21 @@
-//! Eviction: what leaves when memory is full, and how dead bytes are reclaimed before live items.
+//! Eviction: which items are evicted when memory is full, and how bytes are reclaimed before.
 //!
 //! S3-FIFO on segments. New items enter the small queue; when its oldest segment is taken, items
-//! that were read move to the main queue and the others leave, remembered as ghosts. From the
+//! that were read move to the main queue and the others are evicted, remembered as ghosts. In the
 //! oldest segment of the main queue, items that were read since get another round with their
-//! frequency lowered. Before any live item leaves, a segment is reclaimed that is dead altogether,
-//! or the deadest one if enough of it or of the whole memory is dead; its live items are copied.
+//! frequency lowered. Before an eviction, a segment without live items is reclaimed, or the one
+//! with most reclaimable bytes if enough of it or of all memory is reclaimable; its live items are
+//! copied.
 //!
 //! Work is spread: while fewer than [`RESERVE`] segments are free, each insertion processes a few
-//! entries of the current victim. Only when an insertion finds no room at all does it finish a
-//! victim at once, and then it copies at most one segment.
+//! entries of the current victim. Only when an insertion finds no free space at all does it finish
+//! a victim at once, and then it copies at most one segment.
 //!
 //! Invariant: a victim's live items all lie at or behind the cursor.
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
-mod packing; // which segments are compressed before anything leaves
-pub(crate) mod background; // what background maintenance does while nobody waits
+mod packing; // which segments are compressed before an eviction
+pub(crate) mod background; // eviction's part of background maintenance
 pub(crate) mod room; // memory that is reclaimed for one value
 
 use self::room::NO_EXTENT;
@@ -28,16 +29,17 @@ use crate::segment::Queue;
 use crate::serialize::{serialize, serialize_enum};
 use crate::store::{Located, Store};
 
-/// Segments that are kept free for insertions to come.
+/// Segments that stay free for later insertions.
 const RESERVE: usize = 2;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries of the victim whose memory is loaded together, before they are processed.
 const ENTRIES_AHEAD: usize = 16;
-/// Free segments that a shard which holds much gives back for each that it opens.
+/// Free segments that a shard which holds much releases for each that it opens.
 const GIVEN_BACK_PER_SEGMENT: usize = 2;
-/// While a segment is being evicted, the share of memory, in millionths, above which the dead go
-/// first again; looked at after so many milliseconds, or when this part of memory was buried.
+/// While a segment is being evicted, the reclaimable share of memory, in millionths, above which
+/// reclaimable bytes go first again; checked after so many milliseconds, or when this part of
+/// memory became reclaimable.
 const DEAD_REVIEW_PPM: u64 = 40_000;
 const RESCAN_MS: u64 = 10;
 const RESCAN_SHARE: usize = 200;
@@ -49,23 +51,23 @@ const COPY_BYTES_MAX: usize = 256 << 10;
 /// Why a segment is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// To reclaim its dead bytes: live items stay in their queue.
+    /// To reclaim its reclaimable bytes: live items stay in their queue.
     Compact,
-    /// To reclaim what nobody needs: the same, but left to background maintenance while
-    /// insertions have room.
+    /// To reclaim memory that is not needed yet: the same, but left to background maintenance while
+    /// insertions have free space.
     Expire,
     /// To compress what lives in it, which stays in its queue.
     Pack,
-    /// To make room: live items leave unless they were read.
+    /// To reclaim space: live items are evicted unless they were read.
     Evict,
 }
 
-/// What happens to a large item that is the newest of its queue.
+/// How a large item that is the newest of its queue is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Newest {
-    /// It stays: who stored it will want to read it.
+    /// It stays: its client will probably read it soon.
     Stays,
-    /// It may leave: there is nothing else that could.
+    /// It may be evicted: nothing else can be.
     MayLeave,
 }
 
@@ -76,7 +78,7 @@ struct Victim {
     /// Offset of the next entry to process.
     cursor: usize,
     purpose: Purpose,
-    /// Dead share of memory, in millionths, when it was chosen.
+    /// Reclaimable share of memory, in millionths, when it was chosen.
     dead_ppm: u64,
 }
 
@@ -87,7 +89,8 @@ struct Allowance {
     /// Bytes of entries beyond which nothing is looked at, however many entries that are.
     walk_bytes: usize,
     copy_bytes: usize,
-    /// Whether nobody waits for room, so that what is not copied stays, for the next call.
+    /// Whether no operation waits for space, so that items that cannot be copied stay, for the next
+    /// call.
     is_maintenance: bool,
 }
 
@@ -104,7 +107,7 @@ impl Allowance {
     }
 }
 
-/// Bytes that an insertion of so many may copy: a segment at least.
+/// Bytes that an insertion of `bytes` may copy: a segment at least.
 fn copies_for(bytes: usize, store: &Store) -> usize {
     let copies = (bytes * COPIES_PER_BYTE).min(COPY_BYTES_MAX);
     copies.max(store.segment_bytes())
@@ -115,26 +118,29 @@ fn copies_for(bytes: usize, store: &Store) -> usize {
 pub(crate) struct Reclaimer {
     victim: Option<Victim>,
     ghosts: Ghosts,
-    /// Keys for which the ghosts are to get memory; zero when they have what they need.
+    /// Keys for which the ghosts need memory; zero when they have enough.
     ghosts_wanted: usize,
     newest: Newest,
-    /// Whether nothing is to leave at once for what an operation stores, and the segment of the
-    /// extent that was made for that; [`NO_EXTENT`] for none.
+    /// Whether an operation must not evict at once for the value that it stores, and the segment of
+    /// the extent that was reserved for it; [`NO_EXTENT`] for none.
     waits_for_room: bool,
     offered: u32,
-    /// When the dead were last scanned for an eviction, and the bytes buried until then.
+    /// When reclaimable bytes were last scanned for an eviction, and the sum of all bytes that had
+    /// become reclaimable until then.
     scanned: (Instant, usize),
-    /// When a segment was last emptied to make room.
+    /// When a segment was last emptied for an eviction.
     evicted_at: Option<Instant>,
-    /// Whether the last look for dead segments found one, so that there may be more.
+    /// Whether the last search for segments without live items found one, so that there may be
+    /// more.
     is_tidying: bool,
-    /// When background maintenance looks for dead segments again, having found none.
+    /// When background maintenance searches for segments without live items again, having found
+    /// none.
     nothing_dead_until: Instant,
-    /// When background maintenance next looks for what is reclaimable between live items.
+    /// When background maintenance next searches for reclaimable bytes between live items.
     reclaim_at: Instant,
     /// When background maintenance compresses the next segment.
     pack_at: Instant,
-    /// Whether what moves may be compressed: nobody waits for it.
+    /// Whether moved items may be compressed: no operation waits for them.
     may_pack: bool,
 }
 
@@ -191,7 +197,7 @@ impl Reclaimer {
         self.ghosts.bytes()
     }
 
-    /// Has the processor load what decides about the queue of a new key.
+    /// Prefetches the ghosts of a new key, which decide its queue.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.ghosts.prefetch(hash);
@@ -214,7 +220,7 @@ impl Reclaimer {
         }
     }
 
-    /// Does an insertion's share of the work; `bytes` is what the insertion takes.
+    /// Does an insertion's share of the work; `bytes` is the size of the insertion.
     #[inline]
     pub(crate) fn step(&mut self, store: &mut Store, bytes: usize, now: Instant) {
         if self.leaves_to_maintenance(store) {
@@ -233,7 +239,7 @@ impl Reclaimer {
         }
         self.review_victim(store, now);
         if self.victim.is_some() {
-            // Twice what was taken, so that the victim is empty before the reserve is full.
+            // Twice the bytes taken, so that the victim is empty before the reserve is used up.
             let mut allowance = Allowance {
                 entries: ENTRIES_PER_INSERT,
                 bytes: 2 * bytes,
@@ -247,17 +253,18 @@ impl Reclaimer {
     }
 
     /// Whether the victim is background maintenance's, and insertions need nothing of it. If they
-    /// do, they go on with it as with any other.
+    /// do, they continue with it as with any other.
     fn leaves_to_maintenance(&self, store: &Store) -> bool {
         let victim = self.victim.as_ref();
         victim.is_some_and(|victim| victim.purpose == Purpose::Expire)
             && store.available_segments(RESERVE) >= RESERVE
     }
 
-    /// While this shard has free memory, each time it opens a segment: empties what is all dead, so
-    /// that its memory is used again before any that has held nothing yet. If all shards together
-    /// run short of memory, empties what is largely dead, so that little is dead when the first
-    /// shard has to evict. A shard that holds much gives back what it can do without.
+    /// Called each time this shard opens a segment while it has free memory: empties segments
+    /// without live items, so that their memory is reused before memory that was never used. If all
+    /// shards together run short of memory, it empties segments that are mostly reclaimable, so
+    /// that few bytes are reclaimable when the first shard has to evict. A shard that holds much
+    /// releases what it does not need.
     fn keep_tidy(&mut self, store: &mut Store, now: Instant) {
         if !store.is_memory_short() {
             self.is_tidying = self.compact_all_dead(store, now);
@@ -273,8 +280,8 @@ impl Reclaimer {
         self.is_tidying = self.compact(store, &CompactionScan::of(store, None, now));
     }
 
-    /// Room for an item of `spec`, made by force if there is none; `None` if nothing in this shard
-    /// can leave: all of it is being read or received, or the item needs more than the shard has.
+    /// Space for an item of `spec`, reclaimed if none is free; `None` if nothing in this shard can
+    /// be evicted: all of it is being read or received, or the item needs more than the shard has.
     pub(crate) fn make_room(
         &mut self,
         store: &mut Store,
@@ -283,7 +290,7 @@ impl Reclaimer {
         now: Instant,
     ) -> Option<Room> {
         self.leave_packing();
-        // For all victims together: copies beyond it would fill what they are to free, and the
+        // For all victims together: further copies would fill the space that they free, while the
         // caller waits.
         let mut copy_bytes = copies_for(spec.key_bytes + spec.value_bytes, store);
         if store.never_evicts() {
@@ -299,9 +306,9 @@ impl Reclaimer {
         }
     }
 
-    /// Has the extent of an item grow where it lies, so that its value can become longer by `more`;
-    /// others leave for that. `false` if it has no extent, no addresses behind it, or nothing may
-    /// leave.
+    /// Grows the extent of an item where it lies, so that its value can become longer by `more`;
+    /// other items are evicted for that. `false` if it has no extent, no addresses behind it, or
+    /// nothing may be evicted.
     pub(crate) fn make_room_behind(
         &mut self,
         store: &mut Store,
@@ -316,7 +323,7 @@ impl Reclaimer {
             return false;
         }
         self.leave_packing();
-        // It must not leave for itself.
+        // The item itself must not be evicted.
         let _pin = store.pin(located);
         let mut copy_bytes = copies_for(more, store);
         while !store.extend(located, more) {
@@ -346,8 +353,8 @@ impl Reclaimer {
         self.finish_victim(store, copy_bytes, now) || store.check_next(now)
     }
 
-    /// Processes all that is left of the victim and may copy up to `copy_bytes` of it, which are
-    /// taken off; `false` if there is no victim.
+    /// Processes the rest of the victim and may copy up to `copy_bytes` of it, from which the
+    /// copied bytes are subtracted; `false` if there is no victim.
     fn finish_victim(&mut self, store: &mut Store, copy_bytes: &mut usize, now: Instant) -> bool {
         let is_there = self.victim.is_some();
         let mut all = Allowance {
@@ -380,12 +387,12 @@ impl Reclaimer {
         true
     }
 
-    /// Makes a segment the victim whose items are all dead, if there is one; whether there was.
+    /// Makes a segment without live items the victim, if there is one; returns whether there was.
     fn compact_all_dead(&mut self, store: &Store, now: Instant) -> bool {
         let Some(segment) = all_dead(store, now) else {
             return false;
         };
-        // No live item can leave with it.
+        // The victim has no live item that could be evicted.
         self.set_victim(store, segment, Purpose::Compact, 0);
         true
     }
@@ -398,7 +405,7 @@ impl Reclaimer {
         }
     }
 
-    /// The segment whose live items would leave next, if any may.
+    /// The segment whose live items would be evicted next, if any may.
     fn next_to_evict(&self, store: &Store) -> Option<u32> {
         // The segment that is being filled does not count: in a small cache it is a large part.
         let (small_with_open, small) = store.queue_bytes(Queue::Small);
@@ -421,13 +428,13 @@ impl Reclaimer {
         order.into_iter().find_map(oldest)
     }
 
-    /// The segment whose live items are leaving, or would leave next, if any may.
+    /// The segment whose live items are being evicted, or would be next, if any may.
     pub(crate) fn oldest(&self, store: &Store) -> Option<u32> {
         let victim = self.victim.map(|victim| victim.segment);
         victim.or_else(|| self.next_to_evict(store))
     }
 
-    /// Notes that live items leave while as much is dead as `scan` says.
+    /// Records an eviction of live items, with the reclaimable bytes that `scan` found.
     fn note_scan(&mut self, store: &mut Store, scan: &CompactionScan, now: Instant) {
         let max = &mut store.counts.dead_at_eviction_max_ppm;
         *max = scan.dead_ppm().max(*max);
@@ -435,8 +442,8 @@ impl Reclaimer {
         self.evicted_at = Some(now);
     }
 
-    /// Turns from evicting to compacting if much has died since the victim was chosen. What was
-    /// emptied of the victim so far is dead as well then, so it does not lie idle for long.
+    /// Turns from evicting to compacting if many bytes became reclaimable since the victim was
+    /// chosen. The emptied part of the victim counts as well, so it is soon reused.
     fn review_victim(&mut self, store: &mut Store, now: Instant) {
         let Some(victim) = self
             .victim
@@ -471,7 +478,7 @@ impl Reclaimer {
         }
     }
 
-    /// Segments that should be free: the reserve, and what the ghosts are to get.
+    /// Segments that should be free: the reserve, and the memory wanted by the ghosts.
     fn free_wanted(&self, store: &Store) -> usize {
         if store.never_evicts() {
             return store.free_ahead(RESERVE);
@@ -545,12 +552,12 @@ impl Reclaimer {
         store.retire_segment(victim.segment);
     }
 
-    /// Reads the next entries of the victim, with the hashes of items, and has the processor load
-    /// what they need; returns how many. What is done to one of them leaves the others as they are.
+    /// Reads the next entries of the victim, with the hashes of items, and prefetches what they
+    /// need; returns how many. Processing one of them leaves the others unchanged.
     ///
-    /// Where an entry ends is known when its first bytes are there. So that nobody waits for them,
-    /// each is asked for while the one before is looked at, and the one that the next step begins
-    /// with at the end of this one.
+    /// The end of an entry is known only when its first bytes are loaded. To hide that latency, the
+    /// first bytes of each entry are prefetched while the one before is read, and those of the next
+    /// step's first entry at the end of this one.
     fn load(
         &self,
         store: &Store,
@@ -569,8 +576,8 @@ impl Reclaimer {
         count
     }
 
-    /// Decides about one item of the victim; `true` if what is left of the victim stays: an extent
-    /// as a whole, or what background maintenance finds no room for.
+    /// Decides about one item of the victim; `true` if the rest of the victim stays: an extent as a
+    /// whole, or items for which background maintenance has no free space.
     fn process_item(
         &mut self,
         store: &mut Store,
@@ -609,8 +616,8 @@ impl Reclaimer {
             return !self.move_in_background(store, located, (queue, frequency), allowance, now);
         }
         let bytes = located.layout.total_bytes();
-        // Without room for the copy the item leaves, whatever it is worth: to keep it would take
-        // the very memory that is being reclaimed.
+        // Without space for the copy the item is evicted, whatever its value: keeping it would take
+        // the memory that is being reclaimed.
         let stream = self.stream_of(victim.purpose, queue);
         if bytes > allowance.copy_bytes
             || !store.move_to(located, stream, frequency, self.form(), now)

@@ -1,15 +1,15 @@
-//! Expiration: how an item leaves the cache because its time is over.
+//! Expiration: how an expired item is removed.
 //!
 //! Exact for the reader: [`Store::find`] compares the item's own deadline with the clock, to the
-//! millisecond, and removes an item that it meets too late. Bulk for the memory: reclaiming takes
-//! whole segments by what their histograms tell (`expiry_histogram.rs`, `compaction.rs`,
+//! millisecond, and removes an expired item that it finds. Bulk for the memory: reclaiming takes
+//! whole segments, as their histograms indicate (`expiry_histogram.rs`, `compaction.rs`,
 //! `evict.rs`), whether memory is needed or not: background maintenance empties segments while too
-//! much is [`Overdue`]. One by one for who wants to hear of each: the [`Sweep`] goes through the
-//! index, bucket by bucket. Counts leave out what is over without looking at it (`timer_wheel.rs`,
-//! `store/counting.rs`).
+//! much is [`Overdue`]. One by one for observers of each expiration: the [`Sweep`] goes through the
+//! index, bucket by bucket. Counts leave expired items out without looking at them
+//! (`timer_wheel.rs`, `store/counting.rs`).
 //!
-//! Invariant: whichever way an item is found to be over, it is counted, and it is noted how long
-//! after its deadline that was; who wants to hear of it is told ([`Store::remove_expired`]).
+//! Invariant: whichever way an item is found expired, it is counted, with the delay since its
+//! deadline, and the observer is notified if it wants that ([`Store::remove_expired`]).
 //!
 //! Why: docs/decisions/0004, 0013 and 0034. Tests: tests/expiry.rs, tests/overdue.rs,
 //! tests/observer.rs.
@@ -26,31 +26,31 @@ use crate::timer_wheel::SLOT_MS;
 
 /// How often the sweep takes a step.
 const STEP_MS: u64 = 100;
-/// Steps in which it goes through a shard: some ten seconds, unless there are too many buckets.
+/// Steps of one pass through a shard: some ten seconds, unless there are too many buckets.
 const STEPS_PER_ROUND: usize = 100;
 /// Fewest and most buckets that one step looks at, so that the lock is held briefly.
 const BUCKETS_MIN: usize = 64;
 const BUCKETS_MAX: usize = 512;
 
-/// The overdue part of what is held, in millionths, from which on segments are emptied for it with
-/// the least effort: with the error of the histograms and what dies meanwhile it stays below 3 %.
-/// With twice the effort half as much is overdue.
+/// The overdue part of the stored bytes, in millionths, from which on segments are emptied for it
+/// with the least effort: with the error of the histograms and the bytes that expire meanwhile it
+/// stays below 3 %. With twice the effort half as much is overdue.
 const OVERDUE_PPM: u64 = 12_000;
 /// A segment that is being filled is emptied as well if this part of it, as a divisor, is overdue:
 /// what little a cache holds may all lie in such.
 const SEALED_SHARE: usize = 32;
-/// A segment is emptied whatever is overdue in all if a fourth of it is and next to nothing of it
-/// follows soon: its live items are copied once more at most, and now as well as later.
+/// A segment is emptied, however little is overdue in all, if a fourth of it is overdue and next to
+/// nothing more of it expires soon: its live items are copied at most once more, at any time.
 const RIPE_SHARE: usize = 4;
 const FOLLOWING_SHARE: usize = 8;
 const FOLLOWING_MS: u64 = 10_000;
-/// An item lasts that lives on for so many times its segment's age, which counts for so much at
-/// least.
+/// An item is long-lived if its remaining lifetime is so many times its segment's age, which counts
+/// as so much at least.
 const LASTING_AGES: u64 = 8;
 const AGE_MS_MIN: u64 = 1_000;
 
 impl Store {
-    /// Finds the live item of `key`. One that is over is removed on the way and counted.
+    /// Finds the live item of `key`. An expired one is removed and counted.
     #[inline(never)]
     pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
         let located = self.find_stored(key, now)?;
@@ -61,8 +61,8 @@ impl Store {
         Some(located)
     }
 
-    /// Whether the item's time is over, by its deadline or by a flush. All items of a bulk unlink
-    /// are: a request that read the clock before it began may not keep one of them.
+    /// Whether the item has expired, by its deadline or by a flush. All items of a bulk unlink
+    /// have: a request that read the clock before it began must not keep one of them.
     #[inline]
     pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {
         located.layout.deadline.has_passed(now)
@@ -70,10 +70,10 @@ impl Store {
             || self.is_in_bulk_unlink(located.segment)
     }
 
-    /// Removes an item that is over and was asked for.
+    /// Removes an expired item that was requested.
     ///
-    /// It is read anew from its slot: handed over, its layout would have to lie in memory for every
-    /// read that finds a live item.
+    /// It is read again from its slot: as an argument, its layout would have to lie in memory for
+    /// every read that finds a live item.
     #[cold]
     #[inline(never)]
     fn remove_when_met(&mut self, slot: SlotRef, now: Instant) {
@@ -84,8 +84,7 @@ impl Store {
         self.remove_expired(&located, now);
     }
 
-    /// Removes those of these items whose time is over, which were met by somebody who asked for
-    /// none of them.
+    /// Removes the expired ones of these items, which were found but not requested.
     pub(crate) fn remove_over(&mut self, slots: &[SlotRef], now: Instant) {
         for &slot in slots {
             // A listing may meet an item twice.
@@ -96,7 +95,7 @@ impl Store {
         }
     }
 
-    /// Removes an item whose time is over. One that was flushed has not expired: it only goes.
+    /// Removes an expired item. A flushed one has not expired: it is only removed.
     pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
         if !self.is_flushed(located) {
             self.count_expired(&located.layout, now);
@@ -107,23 +106,23 @@ impl Store {
         self.note_met(located);
     }
 
-    /// Counts an item whose time is over, and which is about to be removed.
+    /// Counts an expired item that is about to be removed.
     pub(crate) fn count_expired(&mut self, layout: &Layout, now: Instant) {
         self.counts.expired += 1;
         self.counts.reclaim_lag.note(layout.deadline, now);
     }
 }
 
-/// What is held of items whose time is over, and where most of it lies.
+/// The stored bytes that belong to expired items, and the segment that holds most of them.
 ///
-/// Segments that are dead altogether are no part of it: they are reclaimed at once, without a copy.
+/// Segments without live items are not part of it: they are reclaimed at once, without a copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Overdue {
     held_bytes: usize,
     overdue_bytes: usize,
     /// The segment with most of it that can be emptied, and how much that is.
     most: Option<(u32, usize)>,
-    /// The same of the segments in which most is over and little follows.
+    /// The same of the segments in which most bytes are overdue and few expire soon.
     ripest: Option<(u32, usize)>,
 }
 
@@ -163,12 +162,12 @@ impl Overdue {
     }
 }
 
-/// How much of what is held may be overdue with this effort.
+/// How many of the stored bytes may be overdue with this effort.
 fn tolerated(held: u64, effort: u8) -> u64 {
     held * OVERDUE_PPM / u64::from(effort.max(1)) / 1_000_000
 }
 
-/// Whether much of a segment is overdue, so many bytes, and little of it follows soon.
+/// Whether much of a segment, `overdue_bytes`, is overdue, and little more of it expires soon.
 fn is_ripe(segment: &Segment, overdue_bytes: usize, now: Instant) -> bool {
     if overdue_bytes * RIPE_SHARE < segment.written_bytes() {
         return false;
@@ -178,7 +177,7 @@ fn is_ripe(segment: &Segment, overdue_bytes: usize, now: Instant) -> bool {
     following * FOLLOWING_SHARE <= overdue_bytes
 }
 
-/// Items that are over or flushed, those included that are over in a moment, beyond what may be.
+/// Expired and flushed items, and those that expire in a moment, above the tolerated number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Excess {
     pub(crate) items: u64,
@@ -193,14 +192,15 @@ impl Excess {
         Excess { items, tolerated }
     }
 
-    /// Whether it is more than may be once more: a mass expiration, and not what comes all day.
+    /// Whether there are so many that it is a mass expiration and not the usual rate.
     pub(crate) fn is_much(self) -> bool {
         self.items > self.tolerated
     }
 }
 
-/// With what a live item of an emptied segment is written: what outlives the segment's age by
-/// far lies together, so that it is not moved again and again for what dies beside it.
+/// The flow to which a live item of an emptied segment is written: items that live much longer than
+/// the segment's age are stored together, so that they are not moved again and again for
+/// short-lived ones beside them.
 pub(crate) fn flow_of(layout: &Layout, segment: &Segment, now: Instant) -> Flow {
     let age_ms = now
         .0
@@ -212,13 +212,13 @@ pub(crate) fn flow_of(layout: &Layout, segment: &Segment, now: Instant) -> Flow 
     }
 }
 
-/// The search for expired items that nobody asks for and whose memory nobody needs.
+/// The search for expired items that are not requested and whose memory is not needed.
 ///
-/// It goes on only while somebody wants to hear of each item that expires: memory alone comes back
-/// cheaper by whole segments.
+/// It runs only while an observer wants each expiration: whole segments are a cheaper way to
+/// reclaim memory.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    /// The bucket to go on with.
+    /// The next bucket.
     bucket: usize,
     next_at: Instant,
 }
@@ -231,7 +231,7 @@ impl Sweep {
         }
     }
 
-    /// Removes what has expired in the next stretch of buckets, if it is time for it.
+    /// Removes expired items in the next buckets, if it is time for that.
     pub(crate) fn step(&mut self, store: &mut Store, now: Instant) {
         if !store.report.hears_of_expiry() || now < self.next_at {
             return;
@@ -260,14 +260,14 @@ impl ReclaimLag {
         self.items[ReclaimLag::bin_of(lag_ms)] += 1;
     }
 
-    /// Counts all items of a segment that is dead altogether, by its expiry histogram.
+    /// Counts all items of a segment without live items, by its expiry histogram.
     pub(crate) fn note_all(&mut self, segment: &Segment, now: Instant) {
         let mut bins = Vec::new();
         segment.each_expiring(|bin| bins.push(bin));
         let bytes: usize = bins.iter().map(|bin| bin.bytes).sum();
         let (mut left, mut bytes_left) = (u64::from(segment.items), bytes as u64);
         for bin in bins {
-            // What is left of the items goes with what is left of the bytes, so that none is lost.
+            // Items are divided in proportion to the remaining bytes, so that none is lost.
             let items = left * bin.bytes as u64 / bytes_left.max(1);
             let at_ms = f64::midpoint(bin.from_ms, bin.until_ms) as u64;
             self.items[ReclaimLag::bin_of(now.0.saturating_sub(at_ms))] += items;

@@ -1,8 +1,8 @@
 //! Expiry histogram: when the bytes of a segment expire.
 //!
-//! It tells about how many bytes of a segment have expired, without a look at its items. The bins
-//! are half octaves of an item's age at its deadline, up to the longest TTL of recent items. Each
-//! bin has the first and the last moment at which something in it expires, to a 255th of the bin;
+//! It estimates how many bytes of a segment have expired, without a look at its items. The bins are
+//! half octaves of an item's age at its deadline, up to the longest TTL of recent items. Each bin
+//! has the first and the last moment at which something in it expires, to a 255th of the bin;
 //! expiries count as evenly spread between them. The segment stores its last deadline exactly:
 //! after it, all of the segment has expired.
 //!
@@ -112,11 +112,11 @@ impl ExpiryHistogram {
 
     /// Expired bytes that lookups removed, of so many in holes.
     pub(crate) fn met_bytes(&self, hole_bytes: usize) -> usize {
-        // An item that grows may have taken some of their room.
+        // An item that grows may have taken some of their space.
         (self.met as usize).min(hole_bytes)
     }
 
-    /// About how many bytes have expired by `now`, those that were met left out.
+    /// An estimate of the bytes that have expired by `now`, without those that lookups removed.
     pub(crate) fn dead_bytes(&self, now: Instant, encoding: DeadlineEncoding) -> usize {
         let moment = BinPosition::of(now, encoding);
         let (mut dead, mut left) = (0, self.used);

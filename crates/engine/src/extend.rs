@@ -1,4 +1,4 @@
-//! Extend: values that get longer at one end, and the room that is left for that.
+//! Extend: values that get longer at one end, and the free space left for that.
 //!
 //! Tests: tests/edit.rs, tests/model.rs.
 
@@ -18,7 +18,8 @@ const SLACK_SHARE: usize = 8;
 /// Shorter values have none.
 const SLACK_VALUE_BYTES_MIN: usize = 256;
 
-/// Bytes of room behind a value that has grown, so that it need not be copied each time it grows.
+/// Bytes of free space behind a value that has grown, so that it need not be copied each time it
+/// grows.
 pub(crate) fn slack_bytes(value_bytes: usize, value_bytes_max: usize) -> usize {
     if value_bytes < SLACK_VALUE_BYTES_MIN {
         return 0;

@@ -1,4 +1,4 @@
-//! Ghosts: which keys left the small queue not long ago.
+//! Ghosts: which keys were evicted from the small queue recently.
 //!
 //! A key that comes back soon was evicted too early and goes straight to the main queue. Only
 //! 16-bit fingerprints are kept, 31 in a cache line that works as a small ring, so a ghost costs
@@ -58,7 +58,7 @@ impl Ghosts {
         (line as usize, (hash >> 24) as u16 | 1)
     }
 
-    /// Has the processor load what the other operations need for this key.
+    /// Prefetches the memory that the other operations need for this key.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         if !self.lines.is_empty() {

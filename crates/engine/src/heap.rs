@@ -1,10 +1,10 @@
-//! Heap: what a thread has allocated and pinned, and what the allocator keeps of freed memory.
+//! Heap: the bytes that a thread has allocated and pinned, and the freed memory that the allocator
+//! keeps.
 //!
-//! The cache's own memory is not of the heap; requests, replies and what else a server allocates
-//! are. [`CountingHeap`] counts by thread, so that a server knows what a command has left
-//! behind, whatever it is; bytes of the cache that handles keep as they are, are counted alike.
-//! The allocator keeps freed memory for the next time, for ever if nothing
-//! lies behind it.
+//! The cache's own memory is not on the heap; requests, replies and other allocations of a server
+//! are. [`CountingHeap`] counts by thread, so that a server knows how many bytes a command has left
+//! allocated; bytes of the cache that handles pin are counted alike. The allocator keeps freed
+//! memory for reuse, for ever if memory behind it is in use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -112,17 +112,18 @@ unsafe impl GlobalAlloc for CountingHeap {
 /// grows without a copy.
 #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
 const MAPPED_BYTES_MIN: i32 = 128 << 10;
-/// Freed memory at the heap's end that is kept, so that it does not come and go.
+/// Freed memory at the heap's end that stays allocated, so that it is not requested again and
+/// again.
 #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
 const KEPT_BYTES_MAX: i32 = 4 << 20;
 
-/// Has the allocator give long buffers back when they are freed, for the whole process: by itself
-/// it keeps what is as long as the longest that was freed before. What is short is joined with its
-/// neighbours when it is freed: by itself the allocator does so later, for a million of them in the
-/// middle of somebody's request.
+/// Has the allocator give long buffers back when they are freed, for the whole process: by default
+/// it keeps those up to the length of the longest that was freed before. Short blocks are joined
+/// with their neighbours when they are freed: by default the allocator does so later, for a million
+/// of them in the middle of a request.
 ///
-/// Cost: page faults for buffers from 128 KiB on. To be called at the start, by who owns the
-/// process; where the allocator has no such call it does nothing.
+/// Cost: page faults for buffers from 128 KiB on. To be called at the start of the process; where
+/// the allocator has no such call it does nothing.
 pub fn keep_heap_lean() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     // SAFETY: the calls take numbers and only set how later ones behave.

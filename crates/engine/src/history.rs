@@ -1,8 +1,9 @@
-//! History: what became of sampled keys, long after their items left.
+//! History: stores and deletes of sampled keys, remembered long after their items were removed.
 //!
 //! A fixed number of entries in sets of eight, the latest first. A key is known by its part of the
 //! sample order, its set by other bits of the hash. In a full set, keys that fell out of the sample
-//! make room first, then the one that nobody asked for longest: that one is forgotten, and counted.
+//! are replaced first, then the one not requested for the longest time: that one is forgotten, and
+//! counted.
 //!
 //! Why: docs/decisions/0011. Tests: at the end of this file.
 
@@ -11,7 +12,7 @@ use crate::serialize::serialize;
 
 const WAYS: usize = 8;
 
-/// What is known about a key.
+/// The stored facts about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
     part: u32,
@@ -48,7 +49,7 @@ impl Fate {
 #[derive(Debug)]
 pub(crate) struct History {
     sets: Box<[[Fate; WAYS]]>,
-    /// Keys of the sample that had to make room.
+    /// Keys of the sample that were replaced.
     forgotten: u32,
 }
 
@@ -78,7 +79,7 @@ impl History {
         &mut self.sets[set as usize]
     }
 
-    /// What is known about a key, which becomes the latest of its set.
+    /// Looks a key up, and makes it the most recent of its set.
     pub(crate) fn find(&mut self, hash: u64) -> Option<&mut Fate> {
         let set = self.set_of(hash);
         let way = set.iter().position(|fate| fate.part == part(hash))?;

@@ -19,7 +19,7 @@ pub(crate) const GAP_MEAN: u32 = 128;
 const KEY_BYTES_MAX: usize = 250;
 /// After this many milliseconds counts are worth half.
 const HALF_LIFE_MS: u64 = 30_000;
-/// Halvings that leave nothing of any count.
+/// Halvings after which any count is zero.
 const HALVINGS_MAX: u64 = 32;
 
 /// A key and how often it was counted.
@@ -53,8 +53,8 @@ pub(crate) struct Hot {
     random: u64,
 }
 
-/// The most read keys of one shard behind a lock of their own, away from the shard's: who reads
-/// without that one waits for nobody who counts, nor for the line of the lock.
+/// The most read keys of one shard behind a lock of their own, separate from the shard's: a
+/// lock-free reader neither waits for a thread that counts nor touches the cache line of the lock.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct HotList(Mutex<Hot>);
@@ -64,7 +64,7 @@ impl HotList {
         HotList(Mutex::new(hot))
     }
 
-    /// The list. Who holds a shard's lock may wait for it, but not the other way round.
+    /// Locks the list. A holder of a shard's lock may wait for it, but not the other way round.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Hot> {
         self.0.lock().expect("no thread panics under this lock")
     }

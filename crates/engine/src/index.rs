@@ -12,7 +12,7 @@
 
 mod scan;
 mod bulk_unlink; // entries of whole segments, taken out together
-mod restore; // how what is left of a table becomes one again
+mod restore; // restores a table of a previous process
 
 pub(crate) use self::scan::{Phase, SCAN_MASK, Scan, Stretch};
 
@@ -42,7 +42,7 @@ const TOUCH_BYTES: usize = 8 << 10;
 pub(crate) const STEP_BYTES: usize = 1 << 8;
 /// Items per 100 slots below which the table shrinks.
 const LOAD_LOW_PERCENT: usize = 50;
-/// How many moves an insertion may chain to make room.
+/// Most moves that an insertion may chain to free a slot.
 const MOVES_MAX: u32 = 3;
 
 /// The number of a slot in the table; good until the table next changes.
@@ -62,8 +62,7 @@ impl SlotRef {
 #[repr(C)]
 pub(crate) struct Index {
     table: Arc<Table>,
-    /// Entries, those of unchecked items included, and items whose entry was taken out ahead of
-    /// them.
+    /// Entries, those of unchecked items included, and unlinked items that are still in the log.
     items: usize,
     /// How many of these there are.
     unlinked: usize,
@@ -79,7 +78,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Reserves room for `items_max` items; memory is used only as the table grows.
+    /// Reserves addresses for `items_max` items; memory is used only as the table grows.
     ///
     /// # Errors
     /// [`Error::Reserve`].
@@ -152,7 +151,7 @@ impl Index {
             while matches != 0 {
                 // The mask spares the bounds check: no bit beyond the eighth is ever set.
                 let position = matches.trailing_zeros() as usize & (BUCKET_SLOTS - 1);
-                // Relaxed: the shard's lock orders all that is done with slots.
+                // Relaxed: the shard's lock orders all uses of slots.
                 let slot = bucket[position].load(Ordering::Relaxed);
                 if let Some(offset) = offset_of(slot)
                     && is_it(offset)
@@ -176,15 +175,15 @@ impl Index {
 
     #[inline]
     fn load(&self, slot: SlotRef) -> u64 {
-        // Relaxed: under the shard's lock a slot is a plain word. Hints read it without the lock,
-        // and take what they find for no more than that.
+        // Relaxed: under the shard's lock a slot is a plain word. Lock-free readers take its
+        // contents only as a hint.
         self.table.slots()[slot.0].load(Ordering::Relaxed)
     }
 
     #[inline]
     fn save(&self, slot: SlotRef, word: u64) {
-        // Release: behind the item it leads to, for who finds this memory after the process; to all
-        // others the lock orders it.
+        // Release: after the item it points to, for a process that restores this memory; for this
+        // one the lock orders it.
         self.table.slots()[slot.0].store(word, Ordering::Release);
     }
 
@@ -298,7 +297,7 @@ impl Index {
         if moves_left <= 1 {
             return None;
         }
-        // Half of the slots and few levels: what one insertion looks at has a bound.
+        // Half of the slots and few levels bound the work of one insertion.
         for slot in slots.into_iter().take(4) {
             let other = self.other_bucket(shape, bucket, self.load(slot));
             if other == bucket {
@@ -383,7 +382,7 @@ impl Index {
         for position in 0..BUCKET_SLOTS {
             let slot = SlotRef(split * BUCKET_SLOTS + position);
             let word = self.load(slot);
-            // Both buckets' addresses end in the same bits; the next one up tells them apart.
+            // Both buckets' addresses end in the same bits; the next higher bit distinguishes them.
             if word != 0 && self.address_here(split, word) >> level & 1 == 1 {
                 self.save(SlotRef(target * BUCKET_SLOTS + filled), word);
                 self.save(slot, 0);
@@ -420,7 +419,7 @@ impl Index {
     }
 
     /// Where the table will grow next, as offset and length in bytes, if background maintenance is
-    /// to touch it ahead; it belongs to nobody until the table reaches it.
+    /// to touch it ahead; it is unused until the table reaches it.
     pub(crate) fn begin_touch(&mut self) -> Option<(usize, usize)> {
         let end = self.buckets() * BUCKET_BYTES;
         let is_ready =
@@ -481,8 +480,8 @@ impl Index {
                 .filter(|slot| slot.load(Ordering::Relaxed) != 0)
                 .count()
         };
-        // What does not fit into the smaller table's bucket moves to its other bucket first, which
-        // is right for either size, so giving up half-way leaves nothing misplaced.
+        // Entries that do not fit into the smaller table's bucket move to their other bucket first.
+        // That is valid for either size, so stopping half-way leaves no entry misplaced.
         let shape = self.table.shape();
         for slot in slots.clone() {
             if count(self, last) + count(self, into) <= BUCKET_SLOTS {
@@ -512,7 +511,7 @@ impl Index {
         true
     }
 
-    /// Gives the memory behind the table's end back to the system; returns the bytes given back.
+    /// Releases the memory behind the table's end to the system; returns how many bytes.
     pub(crate) fn release_behind(&mut self, bytes_before: usize) -> usize {
         let bytes = self.bytes();
         if bytes >= bytes_before {

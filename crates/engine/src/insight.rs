@@ -1,8 +1,8 @@
-//! Insight: the curve and the reasons of one cache, their memory, and how much they may do.
+//! Insight: the curve and the reasons of one cache, their memory and their limits.
 //!
 //! The insights belong to all shards and have a lock of their own. An operation that finds its
-//! shard's buffer well filled empties it, if that lock is free; who asks for figures waits for it.
-//! How many keys are sampled follows from the records of the simulations and from the time they
+//! shard's buffer well filled empties it, if that lock is free; a request for statistics waits for
+//! it. How many keys are sampled follows from the records of the simulations and from the time they
 //! may take.
 //!
 //! Lock order: the insights' lock before a shard's. A thread that holds a shard only tries.
@@ -21,7 +21,7 @@ use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::simulation::Capacity;
 use crate::stats::{CurvePoint, MissRatioCurve, MissReasons};
 
-/// The insights' memory: a share of the cache's, but at least what is useful, and a bound.
+/// The insights' memory: a share of the cache's, at least a useful size, and bounded.
 const MEMORY_DIVISOR: usize = 256;
 const BYTES_USEFUL: usize = 512 << 10;
 const USEFUL_DIVISOR: usize = 8;
@@ -31,14 +31,14 @@ const RECORDS_MIN: usize = 8;
 /// Keys whose fate is remembered for each record of a simulation.
 const FATES_PER_RECORD: usize = 4;
 /// Most steps of simulations in a second of the cache's clock; beyond that the rate is lowered. A
-/// clock that stands still, as in replays of traces without times, limits nothing.
+/// clock that does not advance, as in replays of traces without times, limits nothing.
 const STEPS_PER_S_MAX: u64 = 50_000;
 /// Least time over which the load is judged.
 const LOAD_SPAN_MIN: Coarse = Coarse::span_ms(100);
 /// Batches between two looks at whether the reasons' memory still fits.
 const BATCHES_PER_FIT: u64 = 64;
 
-/// What is known about the requests of one cache.
+/// Statistics and simulations of the requests of one cache.
 #[derive(Debug)]
 pub(crate) struct Insight {
     memory_bytes: usize,
@@ -48,22 +48,22 @@ pub(crate) struct Insight {
     /// How much of memory the small queue may have, as the curve's tuner says.
     small: Arc<SmallShare>,
     reasons: Reasons,
-    /// Room for the events that are being looked at.
+    /// Buffer for the events that are being processed.
     batch: Vec<Event>,
     batches: u64,
-    /// The last flush: what was stored before it is gone. And one that is still to come.
+    /// The last flush: earlier stores are void. And a delayed one.
     flushed: Coarse,
     flush_at: Option<Instant>,
     /// Steps done since the load was last judged, and when that was.
     steps: u64,
     judged: Coarse,
-    /// What was shown last: counts do not go back.
+    /// The values reported last: counts must not decrease.
     shown: [f64; SIZES],
 }
 
 impl Insight {
-    /// Insights into a cache of `memory_bytes`, whose logs draw on a budget; `capacity_at` says
-    /// what a cache of another size has for items.
+    /// Insights into a cache of `memory_bytes`, whose logs draw on a budget; `capacity_at` returns
+    /// the capacity of a cache of another size.
     pub(crate) fn new(
         memory_bytes: usize,
         capacity_at: impl Fn(usize) -> Capacity,
@@ -91,15 +91,15 @@ impl Insight {
         }
     }
 
-    /// Writes down what is known of keys.
+    /// Serializes the records of keys.
     pub(crate) fn serialize(&self, out: &mut Serializer) {
         self.curve.serialize(out);
         self.reasons.serialize(out);
         (self.flushed.0, self.flush_at).serialize(out);
     }
 
-    /// Goes on with what another process knew of keys; whether that was of such a cache. What was
-    /// counted begins anew.
+    /// Restores the records of keys of another process; returns whether they are of such a cache.
+    /// Counts restart at zero.
     pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> bool {
         let mut restore = || {
             self.curve.restore(from)?;
@@ -118,14 +118,14 @@ impl Insight {
         (all, (memory_bytes / MEMORY_DIVISOR).min(all))
     }
 
-    /// What they may take while a cache of `memory_bytes` holds that much: what holds little has
-    /// little to be told of.
+    /// Bytes that the insights may take while a cache of `memory_bytes` holds `held_bytes`: a cache
+    /// that holds little needs few.
     fn bytes_while(memory_bytes: usize, held_bytes: usize) -> usize {
         let base = BYTES_USEFUL.min(memory_bytes / USEFUL_DIVISOR);
         (held_bytes / MEMORY_DIVISOR + base).min(BYTES_MAX)
     }
 
-    /// The same in thousandths of what they take once the cache is full.
+    /// The same in thousandths of their memory in a full cache.
     fn permille(memory_bytes: usize, held_bytes: usize) -> usize {
         let (all, _) = Insight::bytes(memory_bytes);
         1_000 * Insight::bytes_while(memory_bytes, held_bytes).min(all) / all.max(1)
@@ -146,7 +146,7 @@ impl Insight {
         self.curve.below().max(self.reasons.below())
     }
 
-    /// Room to take a shard's events into, for [`Insight::see_batch`].
+    /// Buffer for a shard's events, for [`Insight::see_batch`].
     pub(crate) fn batch(&mut self) -> &mut Vec<Event> {
         &mut self.batch
     }

@@ -1,4 +1,4 @@
-//! Item: what bytes an item is.
+//! Item: the binary layout of an item.
 //!
 //! ```text
 //! plain     [key bytes 1][value bytes 1-5][deadline 0|3|4|5][key][value]
@@ -9,13 +9,13 @@
 //! ```
 //!
 //! Lengths are little-endian base-128 numbers. A deadline is milliseconds from the base of the
-//! item's segment, which says how wide it is; all ones means never. What few items have (flags,
-//! version, lease, access, own deadline, space) costs only those. Whatever is dead is a hole.
-//! Invariant: a segment is a gapless row of items and holes up to its written bytes.
+//! item's segment, which says how wide it is; all ones means never. Rare fields (flags, version,
+//! lease, access, own deadline, space) take bytes only in items that have them. Removed items
+//! become holes. Invariant: a segment is a gapless row of items and holes up to its written bytes.
 //! Tests: at the end of this file.
 
 mod layout;
-mod plausible; // whether bytes that nobody vouches for are an item
+mod plausible; // whether untrusted bytes are an item
 
 pub(crate) use self::layout::{Layout, Patch};
 pub(crate) use self::plausible::{is_plausible, plausible_bytes};
@@ -67,10 +67,10 @@ const FIELDS_BYTES: [usize; 256] = {
 /// the value grows and shrinks.
 const PADDED_LENGTH_BYTES: usize = 5;
 /// Longest string that has such a length once a part of it was written: it marks the string as
-/// changed. Of longer strings nobody asks for that.
+/// changed. For longer strings the mark is not needed.
 pub(crate) const MARKED_BYTES_MAX: usize = 64;
 
-/// Room for the longest header.
+/// Bytes of the longest header.
 pub(crate) const HEADER_BYTES_MAX: usize = 48;
 
 /// Bit of a lease word that marks the value stale; the others hold the end of the lease in ms.
@@ -86,7 +86,7 @@ pub(crate) struct LeaseState {
 }
 
 impl LeaseState {
-    /// Whether somebody holds the lease at `now`.
+    /// Whether a client holds the lease at `now`.
     pub(crate) fn is_taken(self, now: Instant) -> bool {
         self.until_ms > now.0
     }
@@ -118,7 +118,7 @@ pub(crate) struct Spec {
     pub(crate) flags: u32,
     pub(crate) version: Option<u64>,
     pub(crate) lease: LeaseState,
-    /// Second of the last access, for items whose access time is kept.
+    /// Second of the last access, for items that record it.
     pub(crate) access_s: Option<u32>,
     pub(crate) space: Space,
     pub(crate) kind: Kind,
@@ -316,7 +316,8 @@ impl Spec {
         }
         // An empty key, too, so that a hole's header never reaches into the value.
         let is_odd = self.key_bytes == 0 || self.key_bytes > PLAIN_KEY_BYTES_MAX;
-        // A changed string, so that who reads only plain headers need not look for the mark.
+        // A changed string gets an extended header, so that readers of plain headers need not check
+        // the mark.
         if self.key_bytes > 255 || (fields == 0 && (is_odd || self.is_edited)) {
             fields |= FIELD_KEY_16;
         }
@@ -343,12 +344,12 @@ impl Spec {
     }
 }
 
-/// What lies at an offset in a segment.
+/// An entry at an offset in a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
-    /// Dead bytes, that many.
+    /// Reclaimable bytes, with their length.
     Hole(usize),
-    /// Room for a value that is still being received, that many bytes.
+    /// Space for a value that is still being received, with its length.
     Draft(usize),
     /// An item.
     Item(Layout),
@@ -651,7 +652,8 @@ mod tests {
         header.bytes().len()
     }
 
-    /// Who sees sixteen bytes alone reads the same item, or knows that they do not tell.
+    /// Checks that a reader of the first sixteen bytes sees the same item, or detects that they do
+    /// not suffice.
     fn check_sixteen_bytes(arena: &Arena, spec: &Spec, encoding: DeadlineEncoding) {
         let (first, more) = (arena.first_bytes(100), arena.first_bytes(108));
         let both = u128::from(first) | u128::from(more) << 64;

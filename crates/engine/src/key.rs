@@ -1,13 +1,14 @@
 //! Keys: bytes together with their hash, computed once per request.
 //!
-//! The hash is keyed with a random seed per cache, so nobody outside can choose keys that collide.
-//! A space other than the main one is mixed into it.
+//! The hash is keyed with a random seed per cache, so a client cannot choose keys that collide. A
+//! space other than the main one is mixed into it.
 
 use crate::error::Error;
 use crate::space::Space;
 use crate::table::Candidate;
 
-/// Longest key in bytes; memcached's protocol allows 1 to 250, the engine leaves room for others.
+/// Longest key in bytes; memcached's protocol allows 1 to 250, the engine allows more for other
+/// protocols.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
 /// A key in its space, and its hash; made by [`Cache::key`](crate::Cache::key) and

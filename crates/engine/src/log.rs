@@ -1,4 +1,4 @@
-//! Log: where items are written, and how memory for them is taken and given back.
+//! Log: where items are written, and how memory for them is taken and released.
 //!
 //! A shard's arena is cut into segments. One segment per queue is open and filled from the front;
 //! full ones are sealed and wait in their queue, oldest first, until `evict.rs` empties them. An
@@ -34,12 +34,12 @@ use crate::timer_wheel::{Horizon, WheelPosition};
 /// Bytes made resident at a time in a segment that background maintenance has not touched ahead.
 const TOUCH_BYTES: usize = 16 << 10;
 
-/// Bytes that an entry of the segment table takes: what is known of the segment, and its pins
-/// and encoding.
+/// Bytes that an entry of the segment table takes: the facts about the segment, and its pins and
+/// encoding.
 pub(crate) const TABLE_ENTRY_BYTES: usize = size_of::<Segment>() + Arena::SEGMENT_BYTES;
 
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
-/// segment table, and two segments for those that make room.
+/// segment table, and two segments for the reclaiming of space.
 pub(crate) fn memory_for_item(bytes: usize, segment_bytes: usize) -> usize {
     let span = bytes.div_ceil(segment_bytes) + 1;
     whole_pages(bytes) + span * TABLE_ENTRY_BYTES + 2 * segment_bytes
@@ -58,7 +58,7 @@ pub(crate) fn extent_bytes(bytes: usize, segment_bytes: usize) -> usize {
     bytes.next_multiple_of(PAGE_BYTES.min(segment_bytes))
 }
 
-/// Room for an item, not yet written.
+/// Space for an item, not yet written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) segment: u32,
@@ -74,10 +74,10 @@ pub(crate) struct Log {
     segments: Vec<Segment>,
     share: Share,
     free: Vec<u32>,
-    /// Fewest free segments since the last look at what may be given back.
+    /// Fewest free segments since the last check of memory to release.
     free_low: usize,
     draining: Vec<u32>,
-    /// Extents that are being made, or given back piece by piece.
+    /// Extents that are being made, or released piece by piece.
     partial: Vec<u32>,
     open: [Option<u32>; STREAMS],
     /// Offset up to which the open segment's memory is known to be resident.
@@ -92,10 +92,10 @@ pub(crate) struct Log {
     histogram_bytes: usize,
     /// Bytes turned into holes since the start.
     buried_bytes: usize,
-    /// What segments get that are opened.
+    /// The horizon that newly opened segments get.
     horizon: Horizon,
-    /// Those of the small queue that were opened last, oldest first: uses of their items do not
-    /// count yet.
+    /// The segments of the small queue that were opened last, oldest first: uses of their items do
+    /// not count yet.
     young: VecDeque<u32>,
     /// How much of memory the small queue may have.
     small: Arc<SmallShare>,
@@ -109,14 +109,14 @@ pub(crate) struct Log {
     /// memory was last taken.
     head: Option<(u32, usize)>,
     grew_at: Option<Instant>,
-    /// Free segments still to be given back, and when to look for more.
+    /// Free segments that are to be released, and when to look for more.
     surplus: usize,
     surplus_known_until: Instant,
     /// Extents that hold nothing and wait for the next long value.
     reuse: Reuse,
-    /// The stretch that is being put on a huge page: none of it may be given back meanwhile.
+    /// The stretch that is being moved to a huge page: none of it may be released meanwhile.
     growing_huge: Option<u32>,
-    /// Segments that are left to those that move items, where none may leave for want of room.
+    /// Segments reserved for compaction, where nothing may be evicted.
     compaction_reserve: usize,
     /// Segments and extents that were opened so far.
     opened: u64,
@@ -174,7 +174,7 @@ impl Log {
         &self.arena
     }
 
-    /// What of the shard outlives the process beside its items.
+    /// The shard's metadata, which outlives the process beside its items.
     #[inline]
     pub(crate) fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -247,17 +247,17 @@ impl Log {
         self.share.bytes()
     }
 
-    /// Sets whether this log may have whatever is left, because nothing of its own can leave.
+    /// Sets whether this log may take all remaining memory, because it has nothing left to evict.
     pub(crate) fn set_in_need(&mut self, in_need: bool) {
         self.share.set_in_need(in_need);
     }
 
-    /// Bytes of memory that it holds of what the logs share evenly.
+    /// Bytes that it holds of the memory that the logs share evenly.
     pub(crate) fn held_bytes(&self) -> usize {
         self.share.held()
     }
 
-    /// Whether a segment or extent of `bytes` is a part of what the logs share evenly.
+    /// Whether a segment or extent of `bytes` counts in the memory that the logs share evenly.
     pub(crate) fn counts(&self, bytes: usize) -> bool {
         self.share.counts(bytes)
     }
@@ -343,7 +343,7 @@ impl Log {
         self.horizon = horizon;
     }
 
-    /// Takes room for an item of `bytes` in the open segment, if it has that much left.
+    /// Takes space for an item of `bytes` in the open segment, if it has that much left.
     pub(crate) fn take_room(&mut self, stream: Stream, bytes: usize, now: Instant) -> Option<Room> {
         let number = self.open[stream.index()]?;
         let start = self.start_of(number);
@@ -422,7 +422,7 @@ impl Log {
         }
     }
 
-    /// Seals open segments whose items are all dead, so that they are reclaimed.
+    /// Seals open segments without live items, so that they are reclaimed.
     pub(crate) fn seal_all_dead(&mut self, now: Instant) {
         for stream in Stream::all() {
             let open = self.open[stream.index()].map(|number| self.segment(number));
@@ -479,7 +479,7 @@ impl Log {
     }
 
     /// Segments that could be opened without reclaiming, counted up to `enough`: the free ones,
-    /// what extents give back, and this log's part of what is left in the budget.
+    /// those that extents release, and this log's part of the remaining budget.
     #[inline]
     pub(crate) fn available(&self, enough: usize) -> usize {
         if self.free.len() >= enough {
@@ -540,7 +540,8 @@ impl Log {
                 return Some((number + 1 - span) as u32);
             }
         }
-        // The run begins with what is unused at the end; what the table takes is paid for for good.
+        // The run begins with the unused segments at the end; memory for the table's entries is
+        // never returned.
         let first = self.segments.len() - run;
         self.reach_segments(first + span).then_some(first as u32)
     }
@@ -660,7 +661,7 @@ impl Log {
         left.is_some_and(|left| left >= self.compaction_reserve * self.segment_bytes())
     }
 
-    /// Seals the open segment in which most is dead, if anything is; whether it was.
+    /// Seals the open segment with most reclaimable bytes, if any has some; returns whether it did.
     pub(crate) fn seal_deadest(&mut self, now: Instant) -> bool {
         let open = Stream::all().filter_map(|stream| Some((stream, self.open[stream.index()]?)));
         let dead = open.map(|(stream, number)| (stream, self.segment(number).dead_bytes(now)));

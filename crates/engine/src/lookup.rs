@@ -1,11 +1,11 @@
 //! Lookup: reads with side effects, and leases.
 //!
-//! A lease keeps a herd of clients from recomputing the same value: the first that meets a missing,
-//! stale or soon-expiring item wins the right to refresh it, the others are told that somebody
-//! does. A lease ends by a store, or by time, so that a winner that died blocks nobody for long.
+//! A lease prevents a cache stampede: the first client that reads a missing, stale or soon-expiring
+//! item wins the right to refresh it, and the others learn that the lease is taken. A lease ends by
+//! a store, or by time, so that a client that disconnects does not block others for long.
 //!
 //! A version (CAS) and an exact last access cost memory, so an item gets them when they are first
-//! asked for; the item is then rewritten with the field.
+//! requested; the item is then rewritten with the field.
 //! Why: docs/decisions/0007. Source: memcached doc/protocol.txt, "Meta Get". Tests: tests/lease.rs.
 
 use crate::clock::{Deadline, Instant};
@@ -143,7 +143,7 @@ impl Shard {
         }
     }
 
-    /// Stores the empty item that stands for a value being computed by the caller.
+    /// Stores the empty item as a placeholder for a value that the caller computes.
     fn vivify<R>(
         &mut self,
         key: Key<'_>,

@@ -1,8 +1,8 @@
 //! Memory: address space reserved once, and the one byte budget that all shards share.
 //!
-//! A [`Region`] is address space, not memory: the system gives pages when they are first written
-//! and takes them back on [`Region::release`]. What may be resident at one time is what the
-//! [`Budget`] handed out, so the bound holds by construction.
+//! A [`Region`] is address space, not memory: the system allocates pages when they are first
+//! written and frees them on [`Region::release`]. Only memory that the [`Budget`] has granted may
+//! be resident, so the bound holds by construction.
 //!
 //! Invariant: a region's base never moves; its bytes read as zero until written.
 //! Why: docs/decisions/0008. Tests: at the end of this file.
@@ -39,9 +39,9 @@ pub(crate) struct Region {
     /// As many addresses beside it, where a huge page is made that is to replace small ones.
     beside: Option<AddressRange>,
     /// For each stretch of the size of a huge page: whether it was made one.
-    // Relaxed: the shard's lock orders who claims, makes and discards a huge page.
+    // Relaxed: the shard's lock orders claiming, making and discarding of huge pages.
     huge: Box<[AtomicBool]>,
-    /// What of a file its memory is, if it outlives the process.
+    /// The part of a file that backs the memory, if it outlives the process.
     file_range: Option<FileRange>,
 }
 
@@ -117,10 +117,11 @@ impl Region {
         self.range.bytes
     }
 
-    /// Gives the whole pages inside `[at, at + bytes)` back to the system; they read as zero after.
+    /// Releases the whole pages inside `[at, at + bytes)` to the system; they read as zero
+    /// afterwards.
     ///
-    /// The caller owns that range: nobody else reads or writes it during the call. Takes some 50 us
-    /// for a MiB, so large ranges are given back without a lock.
+    /// The caller owns that range: no other thread reads or writes it during the call. Takes some
+    /// 50 us for a MiB, so large ranges are released without a lock.
     pub(crate) fn release(&self, at: usize, bytes: usize) {
         let from = whole_pages(at);
         let to = (at + bytes) / PAGE_BYTES * PAGE_BYTES;
@@ -136,7 +137,7 @@ impl Region {
         }
     }
 
-    /// Sees to it that a stretch whose memory was given back returns page by page.
+    /// Makes a stretch whose memory was released come back page by page.
     fn make_small(&self, stretch: usize) {
         // Relaxed: a stretch is only claimed while all of it is in use, under the shard's lock, so
         // never while part of it is given back.
@@ -170,7 +171,7 @@ impl Region {
 
     /// Makes a huge page beside a claimed stretch; `false` if the system has none.
     ///
-    /// Takes milliseconds and makes nobody wait.
+    /// Takes milliseconds and blocks no other thread.
     pub(crate) fn prepare_huge(&self, stretch: usize) -> bool {
         let Some(beside) = &self.beside else {
             return false;
@@ -178,7 +179,8 @@ impl Region {
         let at = stretch * HUGE_PAGE_BYTES;
         // By a plain write, because that holds no lock which others need to take memory.
         beside.touch(at);
-        // Nothing to do if that has brought a huge page; what the system says is whether it did.
+        // Nothing is left to do if that has brought a huge page, which the result of the call
+        // shows.
         let is_huge = beside.advise(at, HUGE_PAGE_BYTES, libc::MADV_COLLAPSE);
         if !is_huge {
             beside.advise(at, HUGE_PAGE_BYTES, libc::MADV_DONTNEED);
@@ -189,8 +191,8 @@ impl Region {
     /// Puts the huge page made by [`Region::prepare_huge`] in the place of a stretch, all of whose
     /// pages are resident, with the stretch's bytes. Takes as long as copying them twice.
     ///
-    /// The caller sees to it that nobody writes the stretch or gives any of it back during the
-    /// call. Others may read it: they find the same bytes, or wait.
+    /// The caller ensures that no thread writes the stretch or releases any of it during the call.
+    /// Other threads may read it: they find the same bytes, or wait.
     pub(crate) fn swap_huge(&self, stretch: usize) {
         if let Some(beside) = &self.beside {
             self.range
@@ -208,7 +210,7 @@ impl Region {
     }
 
     /// Makes `[at, at + bytes)` resident in one call, cheaper than a fault for each page. `false`
-    /// if its file has no room: whoever writes there all the same is killed.
+    /// if its file system has no space: a write there would kill the process (SIGBUS).
     pub(crate) fn populate(&self, at: usize, bytes: usize) -> bool {
         let from = at / PAGE_BYTES * PAGE_BYTES;
         let to = whole_pages(at + bytes).min(self.range.bytes);
@@ -236,8 +238,8 @@ struct AddressRange {
     mapping_bytes: usize,
 }
 
-// SAFETY: it is a plain range of memory; whoever reads or writes it does so through pointers
-// whose users keep the aliasing rules (arena.rs and index.rs say how).
+// SAFETY: it is a plain range of memory; all code reads and writes it through pointers whose users
+// keep the aliasing rules (arena.rs and index.rs say how).
 unsafe impl Send for AddressRange {}
 // SAFETY: as above; of the methods below only those touch bytes whose callers own them.
 unsafe impl Sync for AddressRange {}
@@ -294,7 +296,7 @@ impl AddressRange {
         unsafe { libc::madvise(self.base.as_ptr().add(at).cast(), bytes, advice) == 0 }
     }
 
-    /// Makes the memory at `at` resident, which the caller owns and nobody has written.
+    /// Makes the memory at `at` resident, which the caller owns and which was never written.
     fn touch(&self, at: usize) {
         self.check(at, 1);
         // SAFETY: the check keeps the byte inside this mapping; the caller owns it.
@@ -302,14 +304,14 @@ impl AddressRange {
     }
 
     /// Puts the memory of `other` at `at` in the place of this one's at the same offset, with this
-    /// one's bytes; `other` has none there after. The caller owns `other`'s range and sees to it
-    /// that nobody writes this one's.
+    /// one's bytes; `other` has none there after. The caller owns `other`'s range and ensures that
+    /// no thread writes this one's.
     fn replace(&self, other: &AddressRange, at: usize, bytes: usize) {
         self.check(at, bytes);
         other.check(at, bytes);
-        // SAFETY: the checks keep both ranges inside their mappings, which are different ones.
-        // Nobody writes either by the caller's promise. The system moves the copy over the
-        // original in one step: who reads meanwhile finds the one or the other, or waits.
+        // SAFETY: the checks keep both ranges inside their mappings, which are different ones. By
+        // the caller's promise, neither is written meanwhile. The kernel replaces the original with
+        // the copy in one step: a concurrent reader sees one or the other, or waits.
         let moved = unsafe {
             let (from, to) = (other.base.as_ptr().add(at), self.base.as_ptr().add(at));
             from.copy_from_nonoverlapping(to, bytes);
@@ -373,8 +375,8 @@ impl AddressRange {
 impl Drop for AddressRange {
     #[cfg(not(miri))]
     fn drop(&mut self) {
-        // SAFETY: address and length are those of the mapping made in `reserve`; nobody can hold a
-        // pointer into it, because every user holds the region or an `Arc` of its owner.
+        // SAFETY: address and length are those of the mapping made in `reserve`; no pointer into it
+        // can exist, because every user holds the region or an `Arc` of its owner.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
     }
 
@@ -390,7 +392,7 @@ impl Drop for AddressRange {
 /// Bytes of memory that may still become resident, shared by all shards, and what their logs hold.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    // Relaxed: the number orders nothing; the memory it stands for is private to the taker.
+    // Relaxed: the number orders nothing; the memory that it counts is private to the taker.
     left: AtomicUsize,
     // Relaxed: a sum that orders nothing.
     held: AtomicUsize,
@@ -410,7 +412,7 @@ impl Budget {
 
     /// Takes `bytes` if they are left.
     pub(crate) fn take(&self, bytes: usize) -> bool {
-        // Relaxed: the number orders nothing; the memory it stands for is private to the taker.
+        // Relaxed: the number orders nothing; the memory that it counts is private to the taker.
         self.left
             .try_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
                 left.checked_sub(bytes)
@@ -433,7 +435,7 @@ impl Budget {
         self.pledged.load(Ordering::Relaxed)
     }
 
-    /// Bytes that all logs hold of what they share evenly.
+    /// Bytes that all logs hold of the memory that they share evenly.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
@@ -449,7 +451,7 @@ impl Budget {
     }
 }
 
-/// Bytes of a budget that are one taker's, who gathers them; given back when dropped.
+/// Bytes of a budget that one owner gathers; released when dropped.
 #[derive(Debug)]
 pub(crate) struct Pledge {
     budget: Arc<Budget>,
@@ -480,7 +482,7 @@ impl Pledge {
         is_taken
     }
 
-    /// Hands on so many of them, which now have memory behind them.
+    /// Transfers so many of them, which now have memory behind them.
     ///
     /// # Panics
     /// If that is more than there are.

@@ -1,4 +1,4 @@
-//! Metadata: what a shard records beside its items and index in memory that outlives the process.
+//! Metadata: a shard's records beside its items and index in memory that outlives the process.
 //!
 //! ```text
 //! one record a shard     shape of the index | item being changed | pending flush | versions
@@ -6,11 +6,11 @@
 //! one checksum a block   of the block's bytes; zero if they have changed since
 //! ```
 //!
-//! The index says which items there are; the segments' records say how to read them. A write
-//! stores, in program order: a segment's record before any entry points there, an item before its
-//! entry, the entry before the old item's bytes become a hole, and the shard's second word before
-//! and after bytes of an indexed item change. A killed process stops between two instructions, and
-//! what it has stored until then is in the memory.
+//! The index lists the items; the segments' records say how to read them. A write stores, in
+//! program order: a segment's record before any entry points there, an item before its entry, the
+//! entry before the old item's bytes become a hole, and the shard's second word before and after
+//! bytes of an indexed item change. A killed process stops between two instructions, and its
+//! earlier stores are in the memory.
 //!
 //! Without such memory nothing is written. Why: docs/decisions/0058, 0081. Tests: tests/restart.rs.
 
@@ -22,7 +22,7 @@ use crate::deadline_encoding::DeadlineEncoding;
 use crate::memory::{Region, whole_pages};
 use crate::segment::{Flushed, Queue};
 
-/// What is known of a shard besides its index.
+/// The record of a shard besides its index.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct ShardRecord {
@@ -36,7 +36,7 @@ pub(crate) struct ShardRecord {
     versions_check: AtomicU64,
 }
 
-/// What is known of a segment.
+/// The record of a segment.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub(crate) struct SegmentRecord {
@@ -72,7 +72,7 @@ const FLUSHED_MAIN: u64 = 0x6d61_696e_31e7_9a5c;
 /// No flush is awaited.
 const NO_FLUSH: u64 = u64::MAX;
 
-/// A segment as its record tells it.
+/// A segment according to its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentMetadata {
     pub(crate) encoding: DeadlineEncoding,
@@ -101,7 +101,7 @@ pub(crate) struct Metadata(Option<MappedMetadata>);
 #[derive(Clone, Debug)]
 struct MappedMetadata {
     record: *const ShardRecord,
-    /// What the record lies in.
+    /// The regions that hold the records.
     _shard_records: Arc<Region>,
     segment_records: Arc<Region>,
     sums: Arc<Region>,
@@ -110,7 +110,7 @@ struct MappedMetadata {
     salt: u64,
 }
 
-// SAFETY: the pointer is into `_shard_records`, which lives as long; what it points to are atomics.
+// SAFETY: the pointer is into `_shard_records`, which lives as long; it points to atomics.
 unsafe impl Send for MappedMetadata {}
 // SAFETY: as above.
 unsafe impl Sync for MappedMetadata {}
@@ -149,7 +149,7 @@ impl Metadata {
     #[inline]
     pub(crate) fn begin_change(&self, offset: usize) {
         if let Some(mapped) = &self.0 {
-            // Relaxed: nobody reads it while this process lives.
+            // Relaxed: only a later process reads it.
             let changing = &mapped.record().changing;
             changing.store(offset as u64 + 1, Ordering::Relaxed);
             // SeqCst: the compiler writes it before the item. The processor's own order is seen by
@@ -205,7 +205,7 @@ impl Metadata {
         if let Some(mapped) = &self.0 {
             let (first, behind) = (from >> BLOCK_SHIFT, end.div_ceil(1 << BLOCK_SHIFT));
             for sum in &mapped.sums()[first..behind] {
-                // Relaxed: the shard's lock orders it against who makes checksums.
+                // Relaxed: the shard's lock orders it against the making of checksums.
                 sum.store(0, Ordering::Relaxed);
             }
             // SeqCst: the compiler writes them before the bytes, see `begin_change`.
@@ -270,17 +270,17 @@ impl Metadata {
     /// Notes that items of a segment were flushed.
     pub(crate) fn flush(&self, segment: u32, flushed: Flushed) {
         if let Some((_, record)) = self.record(segment) {
-            // Release: a flush is over when all segments say so.
+            // Release: a flush has taken effect when all segments record it.
             record
                 .flushed
                 .store(flushed_word(flushed), Ordering::Release);
         }
     }
 
-    /// What a segment's record says, if that can be believed.
+    /// The metadata of a segment, if its record is plausible.
     pub(crate) fn segment(&self, segment: u32) -> Option<SegmentMetadata> {
         let (mapped, record) = self.record(segment)?;
-        // Relaxed: nobody else is at work yet.
+        // Relaxed: no other thread runs yet.
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let (base_ms, facts, order) = (
             load(&record.base_ms),
@@ -323,11 +323,11 @@ impl Metadata {
         bytes / SEGMENT_RECORD_BYTES
     }
 
-    /// The shard's record as it was left; `None` if that cannot be believed.
+    /// The shard's record of the previous process; `None` if it is invalid.
     pub(crate) fn shard(&self) -> Option<ShardMetadata> {
         let mapped = self.0.as_ref()?;
         let record = mapped.record();
-        // Relaxed: nobody else is at work yet.
+        // Relaxed: no other thread runs yet.
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let checked = |word: u64, check: &AtomicU64| {
             (mapped.check([word, 0, 0, 0]) == load(check)).then_some(word)
@@ -379,8 +379,8 @@ impl MappedMetadata {
     }
 
     fn save_checked(&self, word: &AtomicU64, check: &AtomicU64, value: u64) {
-        // Release: what is given out or flushed by it comes behind. Between the two the record is
-        // not believed, which is the safe side.
+        // Release: versions and flushes that rely on it come after it. Between the two writes the
+        // record is invalid, which is safe.
         word.store(value, Ordering::Release);
         check.store(self.check([value, 0, 0, 0]), Ordering::Release);
     }

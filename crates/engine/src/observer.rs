@@ -1,8 +1,8 @@
-//! Observer: who hears of changes to items, whatever path they take.
+//! Observer: notifications of changes to items, whichever code path makes them.
 //!
-//! A shard tells of every change under its lock, so whoever takes the lock next sees the change,
-//! and an observer hears the changes of one key in their order. While nobody wants to hear, a
-//! change costs a branch.
+//! A shard notifies the observer of every change under its lock, so the next holder of the lock
+//! sees the change, and an observer sees the changes of one key in their order. While the observer
+//! wants no notifications, a change costs a branch.
 //!
 //! Why: docs/decisions/0015. Tests: tests/observer.rs, tests/model.rs.
 
@@ -14,17 +14,17 @@ use crate::space::Space;
 
 /// Hears of changes; see [`Config::observer`](crate::Config::observer).
 pub trait Observer: Send + Sync {
-    /// Whether anybody wants to hear of changes at present; asked at each change, so cheap.
+    /// Whether notifications are wanted at present; called at each change, so it has to be cheap.
     fn is_wanted(&self) -> bool;
 
-    /// Whether anybody wants to hear of each item that expires. While that is so, items leave one
-    /// by one: who hears of one has to hear before its key is stored anew. As cheap.
+    /// Whether a notification of each expired item is wanted. While it is, items are removed one by
+    /// one, because each notification must precede the next store of its key. Has to be as cheap.
     fn hears_of_expiry(&self) -> bool {
         self.is_wanted()
     }
 
-    /// Something happened to the item of `key`: `item` is what is there from now on, or what has
-    /// expired or was evicted; `None` for what was removed.
+    /// The item of `key` has changed: `item` is the new item, or the one that expired or was
+    /// evicted; `None` for a removal.
     ///
     /// Called under the shard's lock: must be short, must not block and must not call the cache.
     fn changed(&self, key: Key<'_>, happened: Happened, item: Option<Item<'_>>);
@@ -36,10 +36,10 @@ pub trait Observer: Send + Sync {
     fn flushed(&self, space: Option<Space>);
 }
 
-/// What happened to an item.
+/// The kind of a change to an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Happened {
-    /// It is there, and was not before.
+    /// The item was stored and did not exist before.
     Created,
     /// It has another value, or was marked as stale.
     Stored,
@@ -47,9 +47,9 @@ pub enum Happened {
     Removed,
     /// It was given a deadline; the value is the same.
     Retimed,
-    /// It was past its deadline when somebody met it or its memory was taken back.
+    /// It was past its deadline when it was found or its memory was reclaimed.
     Expired,
-    /// It had to make room.
+    /// It was evicted to free memory.
     Evicted,
 }
 
@@ -64,7 +64,7 @@ impl Happened {
     }
 }
 
-/// A shard's way to tell the observer, if there is one.
+/// A shard's handle to the observer, if there is one.
 #[derive(Clone, Default)]
 pub(crate) struct Report(Option<Arc<dyn Observer>>);
 
@@ -73,13 +73,13 @@ impl Report {
         Report(observer)
     }
 
-    /// Whether there is an observer, who may want to hear.
+    /// Whether there is an observer, which may want notifications.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether somebody wants to hear.
+    /// Whether notifications are wanted.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         match &self.0 {
@@ -88,13 +88,13 @@ impl Report {
         }
     }
 
-    /// Whether somebody wants to hear of each item that expires.
+    /// Whether a notification of each expired item is wanted.
     pub(crate) fn hears_of_expiry(&self) -> bool {
         let observer = self.0.as_ref();
         observer.is_some_and(|observer| observer.hears_of_expiry())
     }
 
-    /// Tells what happened, if somebody wants to hear.
+    /// Notifies the observer of a change, if that is wanted.
     #[inline]
     pub(crate) fn tell<'i>(
         &self,
@@ -107,7 +107,7 @@ impl Report {
         }
     }
 
-    /// Tells of a flush, if somebody wants to hear.
+    /// Notifies the observer of a flush, if that is wanted.
     pub(crate) fn tell_flushed(&self, space: Option<Space>) {
         if let Some(observer) = &self.0
             && observer.is_wanted()

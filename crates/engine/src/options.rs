@@ -1,8 +1,7 @@
-//! Options: what a caller may ask of the cache.
+//! Options: parameters of the cache's operations.
 //!
-//! Plain data, shared by all protocols. Where memcached's protocol coined a rule (leases, stale
-//! items, versions), the field says which flag of its meta commands it serves. What the caller
-//! learns back is in `outcome.rs`.
+//! Plain data, shared by all protocols. Where a rule comes from memcached's protocol (leases, stale
+//! items, versions), the field names the flag of its meta commands. Results are in `outcome.rs`.
 
 use crate::clock::Deadline;
 use crate::config::Config;
@@ -70,9 +69,9 @@ pub enum When {
 /// How an item is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct SetOptions {
-    /// What the value is to its protocol.
+    /// The type of the value, as its protocol defines it.
     pub kind: Kind,
-    /// When the item goes.
+    /// When the item expires.
     pub deadline: Deadline,
     /// The client's opaque flags.
     pub flags: u32,
@@ -168,7 +167,7 @@ impl Increment {
     }
 }
 
-/// What [`Cache::update`](crate::Cache::update) is told to do with the item.
+/// The change that [`Cache::update`](crate::Cache::update) makes to the item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Leaves it, or its absence, as it is.
@@ -177,12 +176,12 @@ pub enum Change {
     Remove,
     /// Gives it this deadline, if it is there.
     Retime(Deadline),
-    /// Stores what was put into the scratch buffer, ends a lease, and gives the item its next
-    /// version if it has one.
+    /// Stores the contents of the scratch buffer, ends a lease, and gives the item its next version
+    /// if it has one.
     Store {
-        /// What the value is to its protocol.
+        /// The type of the value, as its protocol defines it.
         kind: Kind,
-        /// When the item goes.
+        /// When the item expires.
         deadline: Deadline,
         /// The client's opaque flags.
         flags: u32,
@@ -190,15 +189,16 @@ pub enum Change {
     /// Writes parts of the scratch buffer over parts of the value, and makes it longer. Kind,
     /// deadline and flags stay. Else as [`Change::Store`].
     ///
-    /// The value stays where it lies, and only the parts and what is added are written, unless a
-    /// reader has pinned it or it has no room to grow. Then it is copied, and a value that grows
-    /// gets room for an eighth more.
+    /// The value is changed in place, and only the parts and the added bytes are written, unless a
+    /// reader has pinned it or it has no space to grow. Then it is copied, and a value that grows
+    /// gets space for an eighth more.
     Splice {
         /// The parts; a later one may overlap an earlier one.
         parts: Vec<Splice>,
-        /// The value has at least this length afterwards; what is missing is filled with zeros.
+        /// The value has at least this length afterwards; missing bytes are filled with zeros.
         bytes_min: usize,
-        /// Without an item a string of `bytes_min` is stored that goes then; of zero bytes none.
+        /// Without an item, a string of `bytes_min` bytes with this deadline is stored; none if it
+        /// would be empty.
         deadline: Deadline,
     },
     /// Has a function change the value, if it is there, where it lies. Kind and flags stay. Else as
@@ -209,9 +209,9 @@ pub enum Change {
     Edit {
         /// Bytes by which the value may become longer.
         more: usize,
-        /// When the item goes.
+        /// When the item expires.
         deadline: Deadline,
-        /// What changes it.
+        /// The function that changes the value.
         apply: Apply,
     },
 }
@@ -227,7 +227,7 @@ pub trait ValueBytes {
     /// If they reach beyond the end.
     fn write(&mut self, at: usize, bytes: &[u8]);
 
-    /// Makes it this long; what is added has any content.
+    /// Makes it this long; the content of added bytes is unspecified.
     ///
     /// # Panics
     /// If it becomes longer than [`Change::Edit`] allows.
@@ -307,7 +307,7 @@ pub struct DeleteOptions {
     pub drop_value: bool,
     /// T: with `mark_stale` or `drop_value`, the item's new deadline.
     pub touch: Option<Deadline>,
-    /// E: the version to give an item that is kept.
+    /// E: the version to give an item that stays.
     pub new_version: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
-//! Outcome: what a caller learns from an operation.
+//! Outcome: results of the cache's operations.
 //!
-//! Plain data, shared by all protocols; fields that serve a flag of memcached's meta commands say
-//! which. What may be asked is in `options.rs`.
+//! Plain data, shared by all protocols; fields that serve a flag of memcached's meta commands name
+//! it. Parameters are in `options.rs`.
 
 use crate::arena::{Handle, Pinner};
 use crate::clock::Deadline;
@@ -12,11 +12,11 @@ use crate::space::{Kind, Space};
 pub struct Item<'a> {
     /// The stored bytes.
     pub value: &'a [u8],
-    /// What they are to their protocol.
+    /// The type of the value, as its protocol defines it.
     pub kind: Kind,
     /// The client's opaque flags.
     pub flags: u32,
-    /// When the item goes.
+    /// When the item expires.
     pub deadline: Deadline,
     pub(crate) pinner: Pinner<'a>,
 }
@@ -33,7 +33,7 @@ impl Item<'_> {
     }
 }
 
-/// What a [`Lookup`](crate::Lookup) learned about leases; the meta response flags W, X and Z.
+/// The lease state that a [`Lookup`](crate::Lookup) returns; the meta response flags W, X and Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
     /// W: the caller holds the right, and the duty, to store a fresh value.
@@ -44,7 +44,7 @@ pub struct Lease {
     pub taken: bool,
 }
 
-/// What a [`Lookup`](crate::Lookup) found.
+/// The result of a [`Lookup`](crate::Lookup) that found an item.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     /// The item; empty when the lookup created it.
@@ -139,7 +139,7 @@ pub struct KeyFacts<'a> {
     pub key: &'a [u8],
     /// The space it lies in.
     pub space: Space,
-    /// What the value is to its protocol.
+    /// The type of the value, as its protocol defines it.
     pub kind: Kind,
     /// Length of the value.
     pub value_bytes: usize,
@@ -147,7 +147,7 @@ pub struct KeyFacts<'a> {
     pub stored_bytes: usize,
     /// The client's opaque flags.
     pub flags: u32,
-    /// When the item goes.
+    /// When the item expires.
     pub deadline: Deadline,
     /// Seconds since the last access, as far as known; see [`Found::idle_s`].
     pub idle_s: u64,
@@ -157,20 +157,20 @@ pub struct KeyFacts<'a> {
     pub changed: bool,
     /// Whether the item was ever fetched.
     pub fetched: bool,
-    /// How often it was used of late, as eviction counts it: 0 to 3.
+    /// How often it was used recently, as eviction counts it: 0 to 3.
     pub frequency: u8,
     /// Whether the item lives in the main queue (used before) or in the small one (new).
     pub main: bool,
-    /// What is noted of its uses.
+    /// The recorded uses of the item.
     pub uses: Uses,
 }
 
-/// What is noted of an item's uses; see [`Cache::set_uses`](crate::Cache::set_uses).
+/// The recorded uses of an item; see [`Cache::set_uses`](crate::Cache::set_uses).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uses {
     pub(crate) fetched: bool,
     pub(crate) frequency: u8,
-    /// The second of the last one, if that is kept.
+    /// The second of the last one, if that is recorded.
     pub(crate) access_s: Option<u32>,
 }
 

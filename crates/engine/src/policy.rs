@@ -43,7 +43,7 @@ impl SmallShare {
 /// many clients may store theirs.
 pub(crate) const FEW_ITEMS: usize = 128;
 
-/// Bytes above which the small queue gives its oldest items up before the main one does.
+/// Bytes above which the small queue evicts its oldest items before the main one does.
 /// `few_items_bytes` are those of [`FEW_ITEMS`], where items are long.
 pub(crate) fn small_bytes(all: usize, small_percent: usize, few_items_bytes: usize) -> usize {
     (all * small_percent / 100).max(few_items_bytes)
@@ -51,9 +51,8 @@ pub(crate) fn small_bytes(all: usize, small_percent: usize, few_items_bytes: usi
 
 /// As many ghosts as items, up to this share of memory, in percent.
 pub(crate) const GHOSTS_PERCENT_MAX: usize = 2;
-/// The part of the small queue, in percent, whose items were stored so lately that their uses do
-/// not count: those belong together with the store, as when an object is read some times while it
-/// is worked on, and say nothing of what comes later.
+/// The part of the small queue, in percent, whose items were stored so recently that their uses do
+/// not count: reads shortly after a store (correlated references) do not predict later reads.
 const YOUNG_PERCENT: usize = 40;
 
 /// Bytes of the young, where both queues have so many and the small one that share.

@@ -1,9 +1,9 @@
 //! Reasons: why a read missed.
 //!
-//! Sampled stores and deletes are remembered ([`History`]), so a sampled miss can tell whether the
-//! key was ever stored, and what took it away. An item whose deadline has passed counts as expired
-//! whatever took it away: more memory would not have kept it. Of the others, those that nobody
-//! deleted were evicted.
+//! Sampled stores and deletes are remembered ([`History`]), so for a sampled miss it is known
+//! whether the key was ever stored, and why it was removed. An item whose deadline has passed
+//! counts as expired whatever removed it: more memory would not have preserved it. Of the others,
+//! those that were not deleted were evicted.
 //!
 //! Why: docs/decisions/0011. Tests: tests/insight.rs.
 
@@ -15,8 +15,8 @@ use crate::stats::MissReasons;
 /// Keys that are remembered for each sampled one in the cache, if so many are stored: the rate is
 /// not lowered further.
 const KEYS_PER_ITEM: f64 = 64.0;
-/// Forgotten keys between two calls of [`Reasons::fit`] that lower the rate, and what is left of it
-/// then, in percent.
+/// Forgotten keys between two calls of [`Reasons::fit`] that lower the rate, and the part of the
+/// rate that remains then, in percent.
 const FORGOTTEN_MAX: u32 = 4;
 const LOWER_PERCENT: u64 = 70;
 
@@ -50,7 +50,7 @@ impl Reasons {
         self.below.serialize(out);
     }
 
-    /// Goes on with what another process knew of keys. What was counted begins anew.
+    /// Restores the records of keys of another process. Counts restart at zero.
     pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
         let history = History::deserialize(from)?;
         if history.keys_max() != self.history.keys_max() {
@@ -71,8 +71,8 @@ impl Reasons {
         self.below = self.below.min(below);
     }
 
-    /// Lowers the rate if sampled keys are being forgotten, but not below what a cache of `items`
-    /// needs.
+    /// Lowers the rate if sampled keys are being forgotten, but not below the rate that a cache of
+    /// `items` needs.
     pub(crate) fn fit(&mut self, items: f64) {
         let floor = self.history.keys_max() as f64 / (items * KEYS_PER_ITEM).max(1.0);
         let is_above = f64::from(self.below) > floor * f64::from(u32::MAX);

@@ -1,6 +1,7 @@
-//! Receive: values that come in pieces, written where they will stay.
+//! Receive: values that arrive in pieces, written to their final place.
 //!
-//! A draft is room in the log that counts as dead until it is committed. Why: docs/decisions/0009.
+//! A draft is reserved space in the log that counts as reclaimable until it is committed. Why:
+//! docs/decisions/0009.
 //! Tests: tests/handles.rs, tests/model.rs.
 
 use crate::arena::{Draft, Pin};
@@ -18,7 +19,7 @@ use crate::store::Located;
 use crate::table::Hint;
 
 impl Shard {
-    /// Room for a value that is still being received.
+    /// Space for a value that is still being received.
     pub(crate) fn draft(
         &mut self,
         key: Key<'_>,
@@ -33,7 +34,7 @@ impl Shard {
         let room = match self.store.take_room_of(stream, deadline, |_| bytes, now) {
             Some(room) => room,
             None => {
-                // Room for a slightly larger item does as well; what is over becomes a hole.
+                // Space for a slightly larger item suffices as well; the rest becomes a hole.
                 let room = self
                     .reclaimer
                     .make_room(&mut self.store, Queue::Small, &spec, now);
@@ -65,7 +66,7 @@ impl Shard {
         let bytes = prefix_bytes + value_bytes;
         let room = self.store.end_extent(extent, bytes, now);
         self.store.write_draft(room, bytes);
-        // What it takes was reclaimed before: nothing is due.
+        // The extent's space was reclaimed before, so nothing is added to `due_bytes`.
         self.draft_at(room, prefix_bytes, value_bytes, key)
     }
 

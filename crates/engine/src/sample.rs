@@ -2,8 +2,8 @@
 //!
 //! A key belongs to the sample if its [`part`] lies below a threshold, so all requests for one key
 //! are seen or none. A shard notes its sampled requests in a small buffer under its own lock; the
-//! insights take them from there in batches. When the buffer is full, because somebody else is at
-//! work on the insights all the time, requests are dropped and counted: nobody ever waits.
+//! insights take them from there in batches. When the buffer is full, because other threads hold
+//! the insights all the time, requests are dropped and counted: no thread ever waits.
 //!
 //! Why: docs/decisions/0011. Tests: at the end of this file.
 
@@ -16,8 +16,8 @@ const EVENTS_WORTH_TAKING: usize = 16;
 /// log2 of the milliseconds in the insights' unit of time.
 const UNIT_SHIFT: u32 = 5;
 
-/// Where a key stands in the sample order, from 0 to 2^32: independent of the hash bits that pick
-/// the shard, the index bucket, the tag and the ghost.
+/// The position of a key in the sample order, from 0 to 2^32: independent of the hash bits that
+/// pick the shard, the index bucket, the tag and the ghost.
 #[inline]
 pub(crate) fn part(hash: u64) -> u32 {
     (hash.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as u32
@@ -81,7 +81,7 @@ impl Coarse {
     }
 }
 
-/// What a request did to a key.
+/// How a request used a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Read it.
@@ -123,8 +123,8 @@ impl Sampler {
         }
     }
 
-    /// Notes a sampled request, or drops it if there is no room. Of several writes of one key in
-    /// a row the last one is noted.
+    /// Records a sampled request, or drops it if the buffer is full. Of several writes of one key
+    /// in a row the last one is noted.
     pub(crate) fn note(&mut self, event: Event) {
         let last = self.events.last_mut();
         let is_write = |one: &Event| matches!(one.action, Action::Set);

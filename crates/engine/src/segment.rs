@@ -1,4 +1,4 @@
-//! Segment: what is known about a stretch of the log without looking at its items.
+//! Segment: the facts about a part of the log that are known without reading its items.
 //!
 //! ```text
 //! unused --take--> open --seal--> sealed --emptied--> free --take--> open
@@ -7,7 +7,7 @@
 //!    +--release (memory goes back to the budget, first in transit)--+
 //! ```
 //!
-//! How segments are taken, filled and given back is in `log.rs`.
+//! `log.rs` takes, fills and releases segments.
 
 use crate::clock::{Deadline, Instant};
 use crate::deadline_encoding::DeadlineEncoding;
@@ -29,15 +29,15 @@ pub(crate) enum Queue {
 /// How items come to be written together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// As they are stored, or moved to make room.
+    /// Items as they are stored, or moved by an eviction.
     Fresh = 0,
-    /// Moved away from between the dead, with little time left.
+    /// Items moved away from between expired ones, with a short remaining lifetime.
     Brief = 1,
-    /// The same with much time left, or all: no part of what dies soon.
+    /// The same with a long remaining lifetime, or none: not mixed with items that expire soon.
     Lasting = 2,
 }
 
-/// What one open segment takes: the items of a queue that belong together.
+/// Selects the open segment of an item: items of a queue that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     pub(crate) queue: Queue,
@@ -55,7 +55,7 @@ impl Stream {
             .flat_map(|flow| [Queue::Small, Queue::Main].map(|queue| Stream { queue, flow }))
     }
 
-    /// Its place among all: those of fresh items come first.
+    /// Its index among all streams: those of fresh items come first.
     #[inline]
     pub(crate) fn index(self) -> usize {
         self.flow as usize * 2 + self.queue as usize
@@ -75,13 +75,13 @@ impl From<Queue> for Stream {
 pub(crate) enum Flushed {
     /// None.
     None,
-    /// Those of the main space.
+    /// The items of the main space.
     Main,
     /// All.
     All,
 }
 
-/// What a segment is used for.
+/// The use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// No memory behind it.
@@ -94,9 +94,9 @@ pub(crate) enum Use {
     Sealed,
     /// Empty, but a handle or draft still uses its bytes.
     Draining,
-    /// Empty; its memory is being touched, or given back to the system.
+    /// Empty; its memory is being touched, or released to the system.
     InTransit,
-    /// An extent that is being made, or given back piece by piece.
+    /// An extent that is being made, or released piece by piece.
     Partial,
     /// Part of the extent that begins at a segment before it.
     Continued,
@@ -120,7 +120,7 @@ pub(crate) struct Segment {
     stamps_len: u8,
     /// Up to which moment the deadlines of its items are in the timer wheels.
     pub(crate) horizon: Horizon,
-    /// Live items, expired ones that nobody met included.
+    /// Live items, including expired ones that were not found yet.
     pub(crate) items: u32,
     hole_bytes: u32,
     written_bytes: u32,
@@ -166,7 +166,7 @@ serialize!(Segment {
     stamps,
 });
 
-/// Bytes of memory that a segment's histogram takes, with what the allocator adds.
+/// Bytes of memory that a segment's histogram takes, including the allocator's overhead.
 pub(crate) const HISTOGRAM_BYTES: usize = (size_of::<ExpiryHistogram>() + 8).next_multiple_of(16);
 
 impl Segment {
@@ -245,7 +245,7 @@ impl Segment {
         self.room_bytes as usize
     }
 
-    /// Takes `bytes` behind what is written, at a time when the clock shows `second`.
+    /// Takes `bytes` behind the written bytes, at a time when the clock shows `second`.
     #[inline]
     pub(crate) fn write(&mut self, bytes: usize, second: u64) {
         self.stamps.note(
@@ -257,7 +257,7 @@ impl Segment {
         self.written_bytes += narrow(bytes);
     }
 
-    /// Has the last item reach further, or leaves what it does not need unwritten again.
+    /// Extends the last item, or marks its unneeded end as unwritten again.
     pub(crate) fn set_written(&mut self, bytes: usize) {
         self.written_bytes = narrow(bytes);
     }
@@ -275,12 +275,13 @@ impl Segment {
         bytes as usize
     }
 
-    /// Has it know when its bytes die; what that takes is paid for.
+    /// Adds the histogram of when its bytes expire, whose memory is already paid for.
     pub(crate) fn add_histogram(&mut self) {
         self.histogram = Some(Box::new(ExpiryHistogram::new()));
     }
 
-    /// Forgets when its bytes die; whether that gives [`HISTOGRAM_BYTES`] back.
+    /// Drops the histogram of when its bytes expire; returns whether that releases
+    /// [`HISTOGRAM_BYTES`].
     pub(crate) fn drop_histogram(&mut self) -> bool {
         self.histogram.take().is_some()
     }
@@ -325,7 +326,7 @@ impl Segment {
         }
     }
 
-    /// Whether what it knows of expiries can have come of those in `found`.
+    /// Whether its histogram of expiries is consistent with the items in `found`.
     pub(crate) fn agrees_with(&self, found: &ExpiryHistogram) -> bool {
         match &self.histogram {
             Some(histogram) => histogram.agrees_with(found),
@@ -333,12 +334,12 @@ impl Segment {
         }
     }
 
-    /// About how many of its bytes are dead at `now`.
+    /// An estimate of its reclaimable bytes at `now`.
     pub(crate) fn dead_bytes(&self, now: Instant) -> usize {
         self.dead(now).0
     }
 
-    /// The same, and about how many of its items are over and still have an entry in the index.
+    /// The same, and an estimate of its expired items that still have an entry in the index.
     pub(crate) fn dead(&self, now: Instant) -> (usize, usize) {
         let items = self.items as usize;
         if self.is_all_dead(now) {
@@ -353,9 +354,9 @@ impl Segment {
         (dead_bytes, (items * expired_bytes / held.max(1)).min(items))
     }
 
-    /// About how many bytes of its items are over at `now`, while some item is alive.
+    /// An estimate of the bytes of items that have expired at `now`, while some item is alive.
     pub(crate) fn expired_bytes(&self, now: Instant) -> usize {
-        // A single item is alive until all is dead.
+        // A single item is alive until the whole segment has expired.
         if self.items == 1 {
             return 0;
         }
@@ -364,14 +365,14 @@ impl Segment {
         histogram.map_or(0, |histogram| histogram.dead_bytes(now, encoding))
     }
 
-    /// Notes that an item which is over was removed because somebody met it.
+    /// Records that an expired item was removed by a lookup.
     pub(crate) fn meet_dead(&mut self, bytes: usize) {
         if let Some(histogram) = &mut self.histogram {
             histogram.meet(bytes);
         }
     }
 
-    /// About how many of its bytes belong, or belonged, to items that are over at `now`, while some
+    /// An estimate of its bytes that belong, or belonged, to items expired at `now`, while some
     /// item is alive.
     pub(crate) fn overdue_bytes(&self, now: Instant) -> usize {
         self.expired_bytes(now) + self.met_bytes()
@@ -386,14 +387,14 @@ impl Segment {
         self.overdue_bytes(now)
     }
 
-    /// Bytes of holes where items were that somebody met when they were over.
+    /// Bytes of holes left by expired items that lookups removed.
     fn met_bytes(&self) -> usize {
         let histogram = self.histogram.as_deref();
         histogram.map_or(0, |histogram| histogram.met_bytes(self.hole_bytes()))
     }
 
-    /// When the bytes of its items die, and how many of them do not; the bytes of flushed items are
-    /// in neither.
+    /// When the bytes of its items expire, and how many of them do not; the bytes of flushed items
+    /// are in neither.
     pub(crate) fn each_expiring(&self, mut each: impl FnMut(ExpiringBytes)) -> usize {
         let held = self.written_bytes().saturating_sub(self.hole_bytes());
         if self.items == 0 || self.flushed == Flushed::All {
@@ -448,9 +449,8 @@ fn narrow(bytes: usize) -> u32 {
     u32::try_from(bytes).expect("a segment has less than 4 GiB")
 }
 
-/// About when each stretch of a segment was written: the segment's base is its first second, and
-/// of the later (offset, second) pairs the latest are kept. How many are in use stands in the
-/// segment.
+/// About when each stretch of a segment was written: the segment's base is its first second, and of
+/// the later (offset, second) pairs the latest are stored. The segment has the number in use.
 #[derive(Clone, Debug, Default)]
 struct Stamps {
     pairs: [(u32, u32); STAMPS],

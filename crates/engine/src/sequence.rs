@@ -2,10 +2,10 @@
 //! concurrent writer.
 //!
 //! The number is odd while a writer holds the lock. A reader notes an even number, reads memory
-//! that may change meanwhile, and compares the number again: if it is the same, what was read is
+//! that may change meanwhile, and compares the number again: if it is the same, the data read is
 //! what the shard held at one moment.
 //!
-//! What is read between the two must come from [`atomic_memcpy`](crate::atomic_memcpy) or from
+//! Data read between the two must come from [`atomic_memcpy`](crate::atomic_memcpy) or from
 //! atomics. It must not be trusted before the comparison: an offset may point anywhere, a length
 //! may have any value.
 //!
@@ -39,7 +39,7 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// Nobody is at work.
+    /// Makes an even number: no writer is active.
     pub(crate) fn new() -> Sequence {
         Sequence(AtomicU64::new(0))
     }
@@ -50,8 +50,8 @@ impl Sequence {
         // Relaxed: only the holder of the lock writes the count.
         let count = self.0.load(Ordering::Relaxed) | 1;
         self.0.store(count, Ordering::Relaxed);
-        // Release, before all that is changed: who reads some of it finds the count odd, or later,
-        // with the fence in `is_still`.
+        // Release, before all changes: a reader that sees one of them finds the count odd, or
+        // later, with the fence in `is_still`.
         fence(Ordering::Release);
     }
 
@@ -60,11 +60,11 @@ impl Sequence {
     pub(crate) fn end(&self, open: bool) {
         // Relaxed: as in `begin`.
         let count = self.0.load(Ordering::Relaxed);
-        // Release: who finds the count even finds all that was changed.
+        // Release: a reader that finds the count even sees all changes.
         self.0.store(count + u64::from(open), Ordering::Release);
     }
 
-    /// Whether it stands between [`Sequence::begin`] and an end that opens it, as the holder of the
+    /// Whether it is between [`Sequence::begin`] and an end that opens it, as the holder of the
     /// lock sees it.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
@@ -79,7 +79,7 @@ impl Sequence {
         self.0.load(Ordering::Relaxed) == seen.0 | 1
     }
 
-    /// The count, unless somebody is at work.
+    /// The count, unless a writer is active.
     #[inline]
     pub(crate) fn seen(&self) -> Option<Seen> {
         // Acquire: pairs with the release in `end`.
@@ -87,10 +87,10 @@ impl Sequence {
         (count & 1 == 0).then_some(Seen(count))
     }
 
-    /// Whether nobody began a change since.
+    /// Whether no writer has begun a change since.
     #[inline]
     pub(crate) fn is_still(&self, seen: Seen) -> bool {
-        // Acquire, behind all that was read: pairs with the fence in `begin`.
+        // Acquire, after all reads: pairs with the fence in `begin`.
         fence(Ordering::Acquire);
         // Relaxed: the fence before it orders it.
         self.0.load(Ordering::Relaxed) == seen.0

@@ -1,9 +1,9 @@
-//! Serialize: the encoding of what a clean stop saves of a cache's state.
+//! Serialize: the encoding of a cache's state, as a clean stop saves it.
 //!
-//! Values stand one behind the other without tags, numbers little-endian. So a reader must have the
-//! same fields in the same order; [`FORM`] is the number of that layout. The caller has checked
-//! before that the bytes are complete and unchanged (`state/checkpoint.rs`). Here an impossible
-//! length or enum value is an error, and nothing else is.
+//! Values follow each other without tags, numbers little-endian. So a reader must have the same
+//! fields in the same order; [`FORM`] is the number of that layout. The caller has checked before
+//! that the bytes are complete and unchanged (`state/checkpoint.rs`). Here an impossible length or
+//! enum value is an error, and nothing else is.
 //!
 //! Why: docs/decisions/0058. Tests: at the end of this file, tests/clean_stop.rs.
 

@@ -2,10 +2,10 @@
 //!
 //! The cache is an array of shards behind a lock each; `cache.rs` picks the shard. Every operation
 //! finds its item, decides, writes, and then does its share of reclaiming. Reads with side effects
-//! are in `lookup.rs`, counters in `counter.rs`, values that come in pieces in `receive.rs`.
+//! are in `lookup.rs`, counters in `counter.rs`, values that arrive in pieces in `receive.rs`.
 //!
-//! Order inside an operation: [`Shard::begin`], the operation, [`Shard::end`]. Making room may move
-//! or drop any item, so items are located anew after it.
+//! Order inside an operation: [`Shard::begin`], the operation, [`Shard::end`]. Reclaiming space may
+//! move or drop any item, so items are located again after it.
 //! Why: docs/decisions/0006. Tests: tests/model.rs.
 
 use crate::clock::{Deadline, Instant};
@@ -37,8 +37,8 @@ pub(crate) const VERSIONED_VALUE_BYTES: usize = 16 << 10;
 const PURGED_PER_TICK: usize = 64;
 const PURGED_PER_INSERT: usize = 4;
 
-/// Segments that stay free beside those that values are to fill: else filling them would empty
-/// others.
+/// Segments that stay free in addition to those that values are to fill: otherwise filling them
+/// would empty others.
 const FREE_BESIDE: usize = 3;
 
 /// Versions that are noted at once as given out.
@@ -59,7 +59,8 @@ pub(crate) struct Shard {
     /// shards, so that no two items of a cache get the same.
     version: u64,
     version_step: u64,
-    /// Versions up to this one are known to have been given out, to who goes on with the memory.
+    /// Versions up to this one may have been assigned, as the metadata records for the next
+    /// process.
     versions_upto: u64,
 }
 
@@ -113,13 +114,13 @@ impl Shard {
         }
     }
 
-    /// Whether reads without the lock find what is true: no flush is awaited.
+    /// Whether lock-free reads see the truth: no delayed flush is pending.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.flush_at.is_none()
     }
 
-    /// Lets the newest large item leave, or protects it again.
+    /// Allows the eviction of the newest large item, or protects it again.
     pub(crate) fn set_newest(&mut self, newest: Newest) {
         self.reclaimer.set_newest(newest);
     }
@@ -144,15 +145,16 @@ impl Shard {
     pub(crate) fn next_version(&mut self) -> u64 {
         self.version += self.version_step;
         if self.version > self.versions_upto {
-            // Ahead, so that whoever goes on with this shard's memory gives none of them again.
+            // Ahead, so that the next process, if it restores this shard, assigns none of them
+            // again.
             self.versions_upto = self.version + VERSIONS_AHEAD * self.version_step;
             self.store.metadata().set_versions(self.versions_upto);
         }
         self.version
     }
 
-    /// Goes on with what another process left: versions come behind `version`, a flush is awaited,
-    /// if one was, and what was to be reclaimed still is.
+    /// Restores the state of another process: versions continue after `version`, and a delayed
+    /// flush and pending reclaiming are resumed.
     pub(crate) fn go_on(
         &mut self,
         version: u64,
@@ -167,7 +169,7 @@ impl Shard {
         }
     }
 
-    /// Writes down what it knows besides its memory, for who goes on with that.
+    /// Serializes its state besides its memory, for the process that restores it.
     pub(crate) fn serialize(&self, out: &mut Serializer) {
         self.store.serialize(out);
         self.reclaimer.serialize(out);
@@ -369,11 +371,11 @@ impl Shard {
 
     /// Writes an item: over the old one if it fits there, else at the end of the log.
     ///
-    /// `None` if `content` needs the old value and making room pushed that out.
+    /// `None` if `content` needs the old value and reclaiming space evicted it.
     ///
     /// # Errors
-    /// [`Error::Busy`] if there is no room and nothing may leave; [`Error::NoRoomYet`] if nothing
-    /// is to leave at once.
+    /// [`Error::Busy`] if no space is free and nothing may be evicted; [`Error::NoRoomYet`] if
+    /// nothing may be evicted at once.
     pub(crate) fn put(
         &mut self,
         key: Key<'_>,
@@ -448,7 +450,7 @@ impl Shard {
         let layout = self.store.write_item(room, spec, key.bytes());
         self.store.fill(&layout, old.as_ref(), content);
         self.store.leave_slack(room, &layout, bytes);
-        // Who had to copy for its own room has done its share.
+        // A write that copied items for its own space adds no debt.
         if self.store.counts.copied_bytes == copied_before {
             self.due_bytes += bytes;
         }
@@ -460,7 +462,7 @@ impl Shard {
         }))
     }
 
-    /// The room that was made before this operation, if an item of `spec` goes there.
+    /// The space that was reserved before this operation, if an item of `spec` goes there.
     fn take_offered(&mut self, queue: Queue, spec: &Spec, now: Instant) -> Option<Room> {
         let extent = self.reclaimer.offered()?;
         let room = self.store.take_provided(extent, queue, spec, now)?;
@@ -468,16 +470,16 @@ impl Shard {
         Some(room)
     }
 
-    /// Whether an item of `spec` is to wait for room instead of having others leave at once. Where
-    /// nothing may leave, that does not take long.
+    /// Whether an item of `spec` is to wait for space instead of evicting other items at once.
+    /// Where nothing may be evicted, reclaiming does not take long.
     fn waits_for_room(&self, spec: &Spec, now: Instant) -> bool {
         self.reclaimer.waits_for_room()
             && !self.store.never_evicts()
             && self.store.wants_extent(spec, now)
     }
 
-    /// Writes an item for which there is no room over a longer one, where nothing may leave: who
-    /// takes something away from a value is not refused for want of memory.
+    /// Writes an item over a longer one when no space is free and nothing may be evicted: a write
+    /// that makes a value shorter is not refused for lack of memory.
     #[cold]
     fn put_by_force(
         &mut self,
@@ -512,7 +514,7 @@ impl Shard {
         Ok(true)
     }
 
-    /// Gives an item another deadline, in place or by writing it anew.
+    /// Gives an item another deadline, in place or by rewriting it.
     pub(crate) fn retime(
         &mut self,
         key: Key<'_>,
@@ -617,7 +619,7 @@ impl Shard {
         is_left || self.store.tally.has_gone()
     }
 
-    /// Whether background maintenance is in the midst of a segment and can go on at once.
+    /// Whether background maintenance has partly emptied a segment and can continue at once.
     pub(crate) fn is_emptying(&self, now: Instant) -> bool {
         self.reclaimer.is_emptying(now)
     }
@@ -646,7 +648,7 @@ impl Shard {
         self.reclaimer.reclaim_dead(&mut self.store, bytes, now)
     }
 
-    /// Has segments free for so many bytes of short values, or does of that what one call may.
+    /// Frees segments for so many bytes of short values, as far as one call may.
     pub(crate) fn free_some(
         &mut self,
         bytes: usize,

@@ -1,10 +1,10 @@
 //! Simulation: a miniature of this cache at another memory size, fed with a sample of the keys.
 //!
-//! It keeps no values, only one record for each sampled item: bytes, deadline, position in one
-//! of the two queues of S3-FIFO, by the rules of `evict.rs`, one item at a time. Those of the small
-//! queue whose reads do not count yet are a list of their own. Its memory is that of the imagined
-//! cache times the sampling rate, so it fills and evicts as that cache would.
-//! Expired items give their memory back when their time comes, before live ones leave.
+//! It keeps no values, only one record for each sampled item: bytes, deadline, position in one of
+//! the two queues of S3-FIFO, by the rules of `evict.rs`, one item at a time. Items of the small
+//! queue whose reads do not count yet are in a list of their own. Its memory is that of the
+//! simulated cache times the sampling rate, so it fills and evicts as that cache would. Expired
+//! items release their memory at their deadline, before live ones are evicted.
 //!
 //! Records are bounded: when they run out, the rate is lowered and the keys that fall out of the
 //! sample are dropped.
@@ -12,7 +12,7 @@
 //! Invariant: a record is in the index and in exactly one queue, or in the list of free ones.
 //! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
 
-mod shown; // what a request does there
+mod shown; // requests in a simulation
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ use crate::sample::{Coarse, part};
 use crate::segment::Queue;
 use crate::serialize::{serialize, serialize_enum};
 
-/// What a cache of another size has for its items.
+/// The space for items in a cache of another size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
     /// Memory that holds items, their slots and the ghosts, in bytes.
@@ -51,7 +51,7 @@ impl Capacity {
 const SLOT_BYTES: usize = 9;
 /// Reads of an item that count, as in the index.
 const FREQUENCY_MAX: u8 = 3;
-/// What is left of the sampling rate when it is lowered, in percent.
+/// The part of the sampling rate that remains when it is lowered, in percent.
 const LOWER_PERCENT: u64 = 70;
 /// Entries of the expiry queue for each record: more than one, for deadlines that came closer.
 const DUE_PER_RECORD: usize = 2;
@@ -85,14 +85,14 @@ struct Record {
     hash: [u32; 2],
     bytes: u32,
     deadline: Coarse,
-    /// The moment for which the record stands in the expiry queue.
+    /// The moment of the record's entry in the expiry queue.
     due: Coarse,
     before: u16,
     after: u16,
     stage: Stage,
     frequency: u8,
     is_live: bool,
-    /// The real cache missed what is here: the store to come is its refill.
+    /// The real cache missed an item that is stored here: the next store is its refill.
     is_refilled: bool,
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct Simulation {
     records_max: usize,
     records: Vec<Record>,
     free: u16,
-    /// Open addressing: where a record's number stands.
+    /// Open addressing: the numbers of records.
     table: Box<[u16]>,
     /// One for each stage.
     lists: [Fifo; 3],
@@ -223,7 +223,7 @@ impl Simulation {
         self.below
     }
 
-    /// How many keys each sampled one stands for.
+    /// How many keys each sampled one represents.
     pub(crate) fn weight(&self) -> f64 {
         (u32::MAX as f64 + 1.0) / (f64::from(self.below) + 1.0)
     }
@@ -364,13 +364,13 @@ impl Simulation {
         }
         let old = self.record(id);
         let (due, next_free) = (old.due, old.after);
-        // What stands in the expiry queue for the record's number stays good.
+        // Entries of the expiry queue for this record number stay valid.
         *old = Record { due, ..record };
         self.free = next_free;
         id
     }
 
-    /// Lets items leave until there is room for `bytes`.
+    /// Evicts items until `bytes` are free.
     fn make_room(&mut self, bytes: u64, now: Coarse) {
         self.expire(now);
         let share = f64::from(self.below) / (u32::MAX as f64 + 1.0);
@@ -402,8 +402,8 @@ impl Simulation {
         }
     }
 
-    /// Takes the oldest item of a queue, or of the other if that is empty: it leaves, or moves on
-    /// because it was read.
+    /// Takes the oldest item of a queue, or of the other if that is empty: it is evicted, or moves
+    /// on because it was read.
     fn evict_one(&mut self, queue: Queue, room: usize) {
         let order = match queue {
             Queue::Small => [Stage::Grown, Stage::Young, Stage::Main],

@@ -6,7 +6,7 @@
 //! cost of the change: the queues approach their new sizes by evictions, and one of them loses
 //! items that the new share alone would have kept.
 //!
-//! A cache whose simulations would have too few records to tell one share from another has none.
+//! A cache whose simulations would have too few records to distinguish two shares has none.
 //! Why: docs/decisions/0065, 0068. Tests: at the end of this file, and tests/insight.rs.
 
 use crate::history::History;
@@ -30,8 +30,8 @@ const REQUESTS_MIN: usize = 64;
 pub(crate) struct SmallQueueTuner {
     /// One for each share, or none.
     simulations: Vec<Simulation>,
-    /// How many misses fewer each would have had than the present one. Where that was negative,
-    /// it began anew: what was lost with a share long ago says nothing of what it is worth now.
+    /// How many misses fewer each would have had than the present one. A negative sum is reset to
+    /// zero: misses of a share long ago do not show its present value.
     gains: Vec<u32>,
     /// Which share is in force.
     present: usize,
@@ -103,12 +103,12 @@ impl SmallQueueTuner {
         self.simulations.first().map_or(0, Simulation::below)
     }
 
-    /// Lowers the sampling rate to at most this, and what was gained with it.
+    /// Lowers the sampling rate to at most this, and the gains in proportion.
     pub(crate) fn lower(&mut self, below: u32) {
         self.lower_from(self.below(), below);
     }
 
-    /// The same where some simulations may have lowered theirs already; what it was `before`.
+    /// The same where some simulations may have lowered theirs already; `before` is the old rate.
     fn lower_from(&mut self, before: u32, below: u32) {
         if below >= before {
             return;
@@ -147,7 +147,7 @@ impl SmallQueueTuner {
                 _ => {}
             }
         }
-        // What one has no records for no longer counts for the others either.
+        // Keys for which one simulation has no records no longer count for the others either.
         let all = self.simulations.iter();
         if let Some(below) = all.map(Simulation::below).min() {
             self.lower_from(before, below);
@@ -177,7 +177,7 @@ impl SmallQueueTuner {
         }
     }
 
-    /// Deletes everything everywhere. What was gained with more held would be too much.
+    /// Deletes everything everywhere. Gains measured with more items would be too high.
     pub(crate) fn flush(&mut self) {
         self.gains.fill(0);
         self.simulations.iter_mut().for_each(Simulation::flush);
@@ -223,7 +223,8 @@ mod tests {
     fn the_share_that_misses_least_takes_the_place_of_the_present_one() {
         let mut tuner = tuner();
         assert_eq!(tuner.small_percent(), 10);
-        // Some 350 items fit: what is read after 55 others has left a small queue of 35.
+        // Some 350 items fit: an item read after 55 others has been evicted from a small queue of
+        // 35.
         read_once_after(&mut tuner, 55, 1..4_000);
         assert_eq!((tuner.small_percent(), tuner.has_changed()), (20, true));
         assert!(!tuner.has_changed());
@@ -239,7 +240,7 @@ mod tests {
             next += 1;
             gained = tuner.gains[2];
         }
-        // It would be taken at half of a tenth of what is held, some 17.
+        // It would be taken at half of a tenth of the stored items, some 17.
         read_once_after(&mut tuner, 2, next..next + 4_000);
         assert_eq!((tuner.small_percent(), tuner.has_changed()), (10, false));
         assert!(tuner.gains[2] >= 5);

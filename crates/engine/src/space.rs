@@ -14,7 +14,7 @@ impl Space {
     pub const MAIN: Space = Space(0);
     /// Most shares of memory that may have spaces of their own.
     pub const SHARES_MAX: usize = 8;
-    /// Spaces from here on lie in a share, whose number stands above [`Space::NUMBERS`].
+    /// Spaces from here on have a share of memory, whose number is above [`Space::NUMBERS`].
     const KEPT_FROM: u32 = 1 << 31;
     const SHARE_SHIFT: u32 = 28;
     /// How many spaces a share has.
@@ -42,7 +42,7 @@ impl Space {
     }
 }
 
-/// What a value is to its protocol. The engine keeps it and compares nothing but
+/// The type of a value, as its protocol defines it. The engine stores it and compares it only with
 /// [`Kind::STRING`]: only strings are extended at an end, counted up or looked up for a lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u8);

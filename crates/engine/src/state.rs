@@ -6,13 +6,13 @@
 //! dictionary-*    dictionaries of compressed values
 //! ```
 //!
-//! One process at a time uses it, by a lock on the file. What was left is believed only if its
-//! header is whole, of this layout, this machine's boot and the same user; all else stands in
-//! [`StateOptions`], and is decided when a cache is made.
+//! One process at a time uses it, by a lock on the file. A file is restored only if its header is
+//! valid, of this layout, this boot of the machine and the same user; further conditions are in
+//! [`StateOptions`], and are checked when a cache is made.
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
-mod header; // what the file's first page says
+mod header; // the file's first page
 mod checkpoint; // the file that a clean stop writes
 mod dictionaries; // the files of compressed values' dictionaries
 
@@ -48,7 +48,7 @@ pub struct StateDir {
     file: Arc<File>,
     left: Result<FileHeader, String>,
     is_memory: bool,
-    /// Whether another process has the memory mapped, which may yet go on with it.
+    /// Whether another process has the memory mapped and may still take it over.
     is_inherited: bool,
 }
 
@@ -57,13 +57,12 @@ pub struct StateDir {
 pub struct StateOptions {
     /// The directory.
     pub dir: Arc<StateDir>,
-    /// What the cache's clock counts from, in the caller's terms: whoever goes on with the memory
-    /// must use a clock that counts from the same, [`StateDir::clock_origin`].
+    /// The origin of the cache's clock, in the caller's terms. A process that restores the memory
+    /// must use a clock with the same origin, [`StateDir::clock_origin`].
     pub clock_origin: u64,
-    /// Longest time, in milliseconds, that nobody may have used the memory: what changed meanwhile
-    /// is not known to it.
+    /// Longest downtime, in milliseconds: the cache does not know what changed elsewhere meanwhile.
     pub downtime_ms_max: u64,
-    /// Whether all that is restored is counted entry by entry before it is used.
+    /// Whether restored memory is audited, entry by entry, before it is used.
     pub verify: bool,
     /// From how many bytes of memory on the items of a killed process are checked while the cache
     /// is in use: when they are asked for, or by
@@ -72,7 +71,7 @@ pub struct StateOptions {
     /// The spaces besides the main one that the owner still names: items of others are not
     /// restored. `None` for all.
     pub spaces: Option<Vec<Space>>,
-    /// Why what is left may not be used, if the owner knows a reason.
+    /// Why the memory must not be restored, if the owner knows a reason.
     pub refused: Option<String>,
 }
 
@@ -92,33 +91,33 @@ impl StateOptions {
     }
 }
 
-/// What became of the memory that a process before this one left.
+/// The result of restoring the memory of the previous process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// Why the cache begins empty; `None` if it was restored.
+    /// Why the cache starts empty; `None` if it was restored.
     pub empty_because: Option<String>,
-    /// Whether the process before came to its end, instead of being killed.
+    /// Whether the previous process stopped cleanly instead of being killed.
     pub was_clean_stop: bool,
-    /// Items that were there, and their bytes.
+    /// Restored items, and their bytes.
     pub items: u64,
     /// See `items`.
     pub bytes: u64,
-    /// Items that were in doubt and were dropped.
+    /// Items that failed the checks and were dropped.
     pub dropped: u64,
-    /// Whether every item was looked at; not if what was known of them could be believed.
+    /// Whether every item was checked; `false` if the saved state could be trusted.
     pub was_walked: bool,
-    /// Bytes of memory whose items were to be looked at, and of those that still are.
+    /// Bytes of memory whose items were to be checked, and of those that are still unchecked.
     pub segment_bytes: u64,
     /// See `segment_bytes`.
     pub unchecked_bytes: u64,
-    /// How long nobody had used it, in milliseconds.
+    /// How long no process used the memory, in milliseconds.
     pub away_ms: u64,
     /// How long restoring it took, in microseconds.
     pub took_us: u64,
 }
 
 impl Restored {
-    /// Whether there was something that could be gone on with.
+    /// Whether memory was restored.
     #[must_use]
     pub fn is_restored(&self) -> bool {
         self.empty_because.is_none()
@@ -156,10 +155,10 @@ impl StateDir {
         check_owner(path, &metadata)
     }
 
-    /// As [`StateDir::open`], or with the lock that the process before shares with this one:
-    /// `memory` is what that one has open ([`Cache::state_file`](crate::Cache::state_file)), which
-    /// counts if it is this directory's. As long as that one may go on with the memory, this one
-    /// can take it as it is or not at all.
+    /// As [`StateDir::open`], or with the lock that the previous process shares with this one:
+    /// `memory` is its open file ([`Cache::state_file`](crate::Cache::state_file)), which counts if
+    /// it belongs to this directory. As long as that process may continue to use the memory, this
+    /// one can take it unchanged or not at all.
     ///
     /// # Errors
     /// As [`StateDir::open`].
@@ -195,7 +194,8 @@ impl StateDir {
             return Err(refused(&file_path, "it is not a file"));
         }
         check_owner(&file_path, &metadata)?;
-        // Of the same opening: the lock is its, whoever has a descriptor of it.
+        // Of the same open file description, which holds the lock, whichever descriptor refers to
+        // it.
         let is_same = |shared: &File| {
             let shared = shared.metadata();
             shared.is_ok_and(|one| (one.dev(), one.ino()) == (metadata.dev(), metadata.ino()))
@@ -226,8 +226,8 @@ impl StateDir {
         })
     }
 
-    /// Whether it lies on a file system that is memory. On a disk's, whatever is stored is written
-    /// to the disk by and by.
+    /// Whether it lies on a file system that is memory. On a disk's, all stored data is written to
+    /// the disk in time.
     #[must_use]
     pub fn is_memory(&self) -> bool {
         self.is_memory
@@ -245,39 +245,39 @@ impl StateDir {
         self.left.as_ref().ok().map(|header| header.id)
     }
 
-    /// What the clock of the cache that used it counted from, if it may be gone on with.
+    /// The clock origin of the cache that used the memory; `None` if it cannot be restored.
     #[must_use]
     pub fn clock_origin(&self) -> Option<u64> {
         self.left.as_ref().ok().map(|header| header.clock_origin)
     }
 
-    /// Lets nobody restore what is there: something that belongs to it was lost.
+    /// Prevents any restore of this memory: something that belongs to it was lost.
     pub fn spoil(&self) {
         FileHeader::spoil(&self.file);
     }
 
-    /// Keeps a number beside the memory, for its owner: it is there after a kill.
+    /// Stores a number beside the memory, for its owner: it survives a kill.
     pub fn set_note(&self, note: u64) {
         FileHeader::set_note(&self.file, note);
     }
 
-    /// The number that was kept last; `None` if there is none that can be believed.
+    /// The number that was stored last; `None` if there is no valid one.
     #[must_use]
     pub fn note(&self) -> Option<u64> {
         FileHeader::note(&self.file)
     }
 
-    /// Whether another process may yet go on with the memory.
+    /// Whether another process may still take over the memory.
     pub(crate) fn is_inherited(&self) -> bool {
         self.is_inherited
     }
 
-    /// An error that says why nobody can go on with it.
+    /// An error that says why the memory cannot be restored.
     pub(crate) fn refuse(&self, why: &str) -> Error {
         refused(&self.path, &format!("cannot be taken over: {why}"))
     }
 
-    /// What is left, or why nothing is.
+    /// The file's header, or why the memory cannot be restored.
     pub(crate) fn left(&self) -> Result<&FileHeader, &str> {
         self.left.as_ref().map_err(String::as_str)
     }
@@ -317,14 +317,15 @@ impl StateDir {
         &self.file
     }
 
-    /// Makes the file a sparse one of so many bytes that has nothing in it but a header.
+    /// Makes the file a sparse one of so many bytes that contains only a header.
     ///
     /// # Errors
-    /// [`Error::State`] if its file system has not so much room as the cache's memory.
+    /// [`Error::State`] if its file system has less free space than the cache's memory.
     pub(crate) fn begin(&self, header: &FileHeader) -> Result<(), Error> {
         let failed =
             |source: std::io::Error| refused(&self.path, &format!("cannot be written: {source}"));
-        // Before what was left is cut off: it is still there for a start with less memory.
+        // Checked before the old contents are truncated: they are still available for a start with
+        // less memory.
         self.check_room(header.memory_bytes)?;
         dictionaries::remove_all(&self.path);
         self.file.set_len(0).map_err(failed)?;
@@ -332,7 +333,7 @@ impl StateDir {
         self.file.write_all_at(&header.bytes(), 0).map_err(failed)
     }
 
-    /// Has the header say what it is from now on; the memory stays.
+    /// Writes a new header; the memory stays.
     ///
     /// # Errors
     /// [`Error::State`] if it cannot be written.
@@ -341,13 +342,13 @@ impl StateDir {
         written.map_err(|source| refused(&self.path, &format!("cannot be written: {source}")))
     }
 
-    /// Whether its file system has room for so many bytes more.
+    /// Whether its file system has space for so many bytes more.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         room(&self.file).is_none_or(|room| room >= bytes as u64)
     }
 
-    /// Whether its file system has the room that a cache of so much memory may come to take, with
-    /// what it has already.
+    /// Checks that its file system has the space that a cache of so much memory may take, including
+    /// the space that it already has.
     ///
     /// # Errors
     /// [`Error::State`] if not.
@@ -383,7 +384,7 @@ fn failed(path: &Path, what: &str, source: &std::io::Error) -> Error {
     refused(path, &format!("{what}: {source}"))
 }
 
-/// Checks that a directory or file is this user's, and nobody else's to use.
+/// Checks that a directory or file belongs to this user, and is accessible to no other.
 fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     // SAFETY: the call takes nothing and always works.
     let user = unsafe { libc::geteuid() };
@@ -420,6 +421,6 @@ fn statfs(file: &File) -> Option<libc::statfs> {
     let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: the descriptor is open, and the place is valid for writes.
     let status = unsafe { libc::fstatfs(file.as_raw_fd(), system.as_mut_ptr()) };
-    // SAFETY: all zeros are a value of it, and what the call writes is one.
+    // SAFETY: all zeros are a value of it, and the call writes one.
     (status == 0).then(|| unsafe { system.assume_init() })
 }

@@ -1,6 +1,6 @@
-//! Stats: what a cache tells of itself as a whole.
+//! Stats: statistics of a whole cache.
 //!
-//! Plain data; who counts it fills it in.
+//! Plain data; the modules that count fill it in.
 
 use crate::space::Space;
 
@@ -16,8 +16,8 @@ pub struct SpaceStats {
     pub mean_ttl_ms: u64,
 }
 
-/// How long after their deadlines the memory of expired items was taken back, over all shards and
-/// since start. Of very many that die together it is an estimate: each counts by its segment's
+/// How long after their deadlines the memory of expired items was reclaimed, over all shards and
+/// since start. For very many that expire together it is an estimate: each counts by its segment's
 /// expiry histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimLag {
@@ -49,7 +49,7 @@ impl ReclaimLag {
 pub struct FamilyStats {
     /// The space that its keys lie in.
     pub space: Space,
-    /// What stands before the first `:` or `/` of its keys.
+    /// The part of its keys before the first `:` or `/`.
     pub prefix: Vec<u8>,
     /// Whether its values are compressed.
     pub is_packed: bool,
@@ -80,14 +80,14 @@ pub struct Stats {
     /// Bytes of expired, deleted and overwritten items now that are not yet reclaimed; an estimate.
     /// Items of a space that has ended count once they are purged, as live until then.
     pub dead_bytes: u64,
-    /// Of those, bytes of items whose time is over; an estimate.
+    /// Of those, bytes of expired items; an estimate.
     pub overdue_bytes: u64,
     /// Bytes of resident memory now that hold no item.
     pub free_bytes: u64,
     /// Bytes of the index now.
     pub index_bytes: u64,
-    /// Bytes of all other bookkeeping now: segment tables, ghosts, and what the insights take out
-    /// of the configured memory.
+    /// Bytes of all other bookkeeping now: segment tables, ghosts, and the insights' part of the
+    /// configured memory.
     pub overhead_bytes: u64,
     /// The configured memory.
     pub memory_bytes: u64,
@@ -134,12 +134,12 @@ pub struct Stats {
     pub segment_bytes: u64,
     /// Shards.
     pub shards: u64,
-    /// The small queue's share of memory now, in percent: the one that misses least of those that
-    /// are simulated.
+    /// The small queue's share of memory now, in percent: the simulated share with the fewest
+    /// misses.
     pub small_queue_percent: u64,
-    /// Largest share of memory, in millionths, that was dead when a live item was evicted.
+    /// Largest reclaimable share of memory, in millionths, when a live item was evicted.
     pub dead_at_eviction_max_ppm: u64,
-    /// Sampled requests that the insights did not see because somebody was at work on them.
+    /// Sampled requests that the insights did not see because another thread held them.
     pub samples_dropped: u64,
     /// Reads: every key asked for counts.
     pub gets: u64,
@@ -158,7 +158,7 @@ pub struct Stats {
     pub missed_never_stored: u64,
     /// Misses of items whose deadline had passed.
     pub missed_expired: u64,
-    /// Misses of items that had to make room before their deadline.
+    /// Misses of items that were evicted before their deadline.
     pub missed_evicted: u64,
     /// Misses of items that were deleted or flushed before their deadline.
     pub missed_deleted: u64,
@@ -180,7 +180,7 @@ impl MissRatioCurve {
     /// Factors by which the points' memory differs from the present one.
     pub const FACTORS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
-    /// What was counted since `earlier`.
+    /// The difference from `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &MissRatioCurve) -> MissRatioCurve {
         let mut curve = *self;
@@ -213,9 +213,9 @@ pub struct CurvePoint {
 pub struct MissReasons {
     /// The key was never stored, or so long ago that it is forgotten.
     pub never_stored: u64,
-    /// The item's deadline had passed by the time of the miss, whatever took the item away.
+    /// The item's deadline had passed by the time of the miss, whatever removed the item.
     pub expired: u64,
-    /// The item had to make room before its deadline.
+    /// The item was evicted before its deadline.
     pub evicted: u64,
     /// The item was deleted or flushed before its deadline.
     pub deleted: u64,

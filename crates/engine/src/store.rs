@@ -1,10 +1,10 @@
-//! Store: how index and log are kept in step.
+//! Store: keeps index and log consistent.
 //!
 //! Every entry of the index points to one live item of the log and every live item has one entry.
-//! All that adds, moves or removes items goes through here, for index and log are private to this
-//! module: what eviction, background maintenance, listings and sums need of them are verbs in its
-//! children. What an operation means to a client is `shard.rs`, what leaves under pressure
-//! `evict.rs`, what leaves because its time is over `expire.rs`.
+//! All code that adds, moves or removes items goes through here, because index and log are private
+//! to this module; its children have the methods that eviction, background maintenance, listings
+//! and sums need. Client operations are in `shard.rs`, eviction in `evict.rs`, expiration in
+//! `expire.rs`.
 //!
 //! Tests: tests/model.rs.
 
@@ -18,12 +18,12 @@ mod bulk_unlink; // many items at once, by whole segments
 mod drafts; // values that are still being received
 mod sums; // checksums of its memory, where that outlives the process
 mod unchecked; // items of a killed process, which are checked while others are served
-mod rebuild; // how what a process left becomes a store again
-mod no_eviction; // what differs in the store of a no-eviction partition
+mod rebuild; // restores a store from the memory of another process
+mod no_eviction; // differences in the store of a no-eviction partition
 mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie
 mod packing; // values that are compressed
-mod audit; // what a cache holds, counted entry by entry
+mod audit; // exact contents, counted entry by entry
 
 pub use self::audit::{Audit, Inconsistency};
 pub(crate) use self::packing::Form;
@@ -115,7 +115,7 @@ pub(crate) struct Store {
     sum_place: sums::SumPlace,
     /// When it looks again whether very much has died at once.
     no_bulk_unlink_until: Instant,
-    /// Whether nothing may leave for want of room.
+    /// Whether nothing may be evicted.
     never_evicts: bool,
     /// Items that a killed process left and that are not checked; none in any other store.
     unchecked: Option<Box<unchecked::Unchecked>>,
@@ -143,12 +143,12 @@ impl Store {
         }
     }
 
-    /// Items that are stored, expired ones that nobody met included.
+    /// Stored items, including expired ones that were not found yet.
     pub(crate) fn items(&self) -> usize {
         self.index.items() - self.flushed_items - self.unchecked_items()
     }
 
-    /// The same with those that are not checked.
+    /// The same, including unchecked items.
     pub(crate) fn all_items(&self) -> usize {
         self.items() + self.unchecked_items()
     }
@@ -177,7 +177,7 @@ impl Store {
         Some(self.located(SlotRef::of(candidate), layout))
     }
 
-    /// Finds the item of `key`, whether its time is over or not.
+    /// Finds the item of `key`, whether it has expired or not.
     #[inline]
     pub(crate) fn find_stored(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
         if self.has_unchecked() {
@@ -280,7 +280,7 @@ impl Store {
         self.log.bytes(layout.key_at, layout.key_bytes())
     }
 
-    /// Bytes of the live item at an entry, read anew.
+    /// The item at an entry, read again.
     pub(crate) fn located_at(&self, slot: SlotRef) -> Located {
         let offset = self.index.offset(slot);
         let Entry::Item(layout) = self.log.read(offset) else {
@@ -292,7 +292,7 @@ impl Store {
     /// Removes an item and turns its bytes into a hole.
     pub(crate) fn remove(&mut self, located: &Located) {
         self.uncount(&located.layout, located.segment);
-        // The entry first: whoever finds this memory after the process takes no hole for an item.
+        // The entry first: a process that restores this memory must not take a hole for an item.
         self.index.remove(located.slot);
         self.log.bury(&located.layout);
     }
@@ -306,7 +306,7 @@ impl Store {
         self.remove(located);
     }
 
-    /// Writes header and key into room; returns where everything lies.
+    /// Writes header and key into reserved space; returns where everything lies.
     #[inline]
     fn write_front(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
         let layout = self.write_header(room, spec);
@@ -340,7 +340,7 @@ impl Store {
         }
     }
 
-    /// Takes room for an item of `spec` without reclaiming anything; `None` if there is none.
+    /// Takes space for an item of `spec` without reclaiming anything; `None` if there is none.
     pub(crate) fn take_room(&mut self, stream: Stream, spec: &Spec, now: Instant) -> Option<Room> {
         self.log.note_deadline(stream, spec.deadline, now);
         self.take_room_of(
@@ -433,10 +433,11 @@ impl Store {
         }
     }
 
-    /// Points the index to a newly written item and buries the old one.
+    /// Points the index to a newly written item and marks the old one as reclaimable.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no slot for it and nothing may leave; then it is gone again.
+    /// [`Error::Full`] if there is no slot for it and nothing may be evicted; then the new item is
+    /// removed again.
     pub(crate) fn link(
         &mut self,
         key: Key<'_>,
@@ -455,7 +456,7 @@ impl Store {
         }
     }
 
-    /// Points the old entry at the item's new offset and buries the old bytes.
+    /// Points the old entry at the item's new offset and marks the old bytes as reclaimable.
     fn replace(&mut self, old: &Located, new: &Layout, frequency: u8) {
         self.uncount(&old.layout, old.segment);
         // In this order one of the two is whole at any time.
@@ -463,7 +464,7 @@ impl Store {
         self.log.bury(&old.layout);
     }
 
-    /// Copies a live item to the end of a stream; `false` if there is no room without reclaiming.
+    /// Copies a live item to the end of a stream; `false` if there is no space without reclaiming.
     pub(crate) fn move_to(
         &mut self,
         located: &Located,
@@ -503,14 +504,14 @@ impl Store {
         true
     }
 
-    /// Turns room that was taken but will not be used into a hole.
+    /// Turns space that was taken but will not be used into a hole.
     pub(crate) fn waste_room(&mut self, room: Room, bytes: usize) {
         self.log.write(room.offset, item::hole(bytes).bytes());
         self.log.segment_mut(room.segment).change_holes(bytes, 0);
     }
 
-    /// Makes the header of an item say `after` where it says `before`, of which version, access,
-    /// lease and deadline may differ; `None`, and nothing has changed, if it has no room for that.
+    /// Changes the header of an item from `before` to `after`, of which version, access, lease and
+    /// deadline may differ; `None`, and nothing has changed, if the header has no space for that.
     pub(crate) fn amend(
         &mut self,
         located: &Located,
@@ -544,8 +545,8 @@ impl Store {
         self.in_place(located, |store| store.set_deadline(located, deadline))
     }
 
-    /// Changes bytes of an item where they lie: until that is done, the item is in doubt for who
-    /// finds its memory after the process.
+    /// Changes bytes of an item in place: until that is done, the item is doubtful for a process
+    /// that restores this memory.
     #[inline]
     pub(crate) fn in_place<R>(
         &mut self,
@@ -576,7 +577,7 @@ impl Store {
         true
     }
 
-    /// Counts a use of the item: for eviction, and its last access if that is kept.
+    /// Counts a use of the item: for eviction, and its last access if that is recorded.
     #[inline]
     pub(crate) fn mark_used(&mut self, located: &Located, now: Instant) {
         let counts = || !self.log.arena().is_young(located.layout.offset);
@@ -603,7 +604,7 @@ impl Store {
         self.log.arena()
     }
 
-    /// What of the shard outlives the process beside its items.
+    /// The shard's metadata, which outlives the process beside its items.
     pub(crate) fn metadata(&self) -> &Metadata {
         self.log.metadata()
     }

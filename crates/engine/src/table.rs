@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Eight slots make a bucket, one cache line. Addresses are the low bits of the hash; the tag is
-//! the window of the hash just above those of the smallest table. What is here needs no lock,
-//! because it only computes, or reads slots whose contents it takes for a hint.
+//! the window of the hash just above those of the smallest table. This code needs no lock, because
+//! it only computes, or reads slots whose contents are only hints.
 //!
 //! Why: docs/decisions/0003. Tests: index.rs.
 
@@ -102,7 +102,7 @@ impl Shape {
 }
 
 impl Table {
-    /// Reserves room for up to `2^level_max` buckets and begins with the smallest table.
+    /// Reserves addresses for up to `2^level_max` buckets and begins with the smallest table.
     ///
     /// # Errors
     /// [`Error::Reserve`].
@@ -174,14 +174,14 @@ impl Table {
         (hash >> self.level_min) & ((1 << TAG_BITS) - 1)
     }
 
-    /// What home and partner address differ by; odd, so they are never the same bucket.
+    /// The XOR of home and partner address; odd, so the two buckets always differ.
     #[inline]
     pub(crate) fn pattern(&self, tag: u64) -> u64 {
         let choice = (tag >> GROWTH_BITS) + 1;
         ((choice.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) & self.address_mask) | 1
     }
 
-    /// Has the processor load a bucket.
+    /// Prefetches a bucket.
     #[inline]
     pub(crate) fn prefetch_bucket(&self, bucket: usize) {
         let line = self.region.base().wrapping_add(bucket * BUCKET_BYTES);
@@ -189,7 +189,7 @@ impl Table {
     }
 }
 
-/// A slot of the index that was found without the shard's lock, and what it held: where a key's
+/// A slot of the index that was found without the shard's lock, and its contents: where a key's
 /// item probably lies.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
@@ -211,12 +211,12 @@ impl Candidate {
     }
 }
 
-/// What a look without the lock tells of a key to whoever has the lock.
+/// The result of a lookup without the lock, for the lookup under the lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hint {
     /// Its item is probably this one.
     At(Candidate),
-    /// It has no item: nobody has changed the shard since.
+    /// It has no item, if the shard is unchanged since.
     Absent,
     /// It may have an item.
     Unknown,
@@ -247,8 +247,8 @@ impl Table {
         }
     }
 
-    /// The first slot that may be that of a probe; needs no lock, so it may be another's, or gone.
-    /// If nobody was at work on the shard and there is none, the key has no item.
+    /// The first slot that may be that of a probe; needs no lock, so it may be another key's, or
+    /// removed. If no thread changed the shard and there is none, the key has no item.
     #[inline]
     pub(crate) fn candidate(&self, probe: Probe) -> Option<Candidate> {
         let first = |bucket_number: u32, wanted: u32| {
@@ -274,10 +274,10 @@ impl Table {
         first(probe.home, probe.wanted).or_else(|| first(probe.partner, probe.wanted | 1))
     }
 
-    /// Whether a candidate's slot holds what it held; needs no lock.
+    /// Whether a candidate's slot is unchanged; needs no lock.
     #[inline]
     pub(crate) fn is_still(&self, candidate: Candidate) -> bool {
-        // Relaxed: the shard's sequence tells whether it was true.
+        // Relaxed: the shard's sequence shows whether it was valid.
         let slot = self.slots().get(candidate.number);
         slot.is_some_and(|slot| slot.load(Ordering::Relaxed) == candidate.word.get())
     }
@@ -290,7 +290,7 @@ impl Table {
         let used = with_use(word, counts);
         if used != word {
             let slot = &self.slots()[candidate.number];
-            // Relaxed: a count that orders nothing. Whoever holds the lock writes slots without an
+            // Relaxed: a count that orders nothing. The holder of the lock writes slots without an
             // exchange: then this use is lost.
             let order = Ordering::Relaxed;
             let _ = slot.compare_exchange(word, used, order, order);

@@ -1,8 +1,8 @@
-//! Tally: how many items each space has in a shard, how many of them are over, and which spaces are
-//! gone.
+//! Tally: how many items each space has in a shard, how many of them have expired, and which spaces
+//! are retired.
 //!
-//! A space that was retired, or the main space after a flush of its own, is gone at once: its items
-//! are over and counted apart until a purge, eviction or somebody who meets them has removed the
+//! A space that was retired, or the main space after a flush of its own, is empty at once: its
+//! items count as expired, and separately, until a purge, an eviction or a lookup has removed the
 //! last. Only then do their bytes count as reclaimable.
 //!
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
@@ -16,12 +16,12 @@ use crate::serialize::serialize;
 use crate::space::Space;
 use crate::timer_wheel::{self, Due, Timed, TimerWheel, WheelPosition};
 
-/// Spaces besides the main one whose timer wheel has slots. Those beyond count what is over
-/// until somebody meets it: a wheel stands beside the cache's memory.
+/// Spaces besides the main one whose timer wheel has slots. Further ones count expired items until
+/// a lookup finds them: a wheel is allocated in addition to the cache's memory.
 const WHEELS_MAX: usize = 64;
 
-/// Something for each of some spaces. The hash of the standard library, which strangers cannot
-/// guess, took more than all that is counted; numbers of spaces are the caller's.
+/// A map by space. The standard library's hash, which clients cannot predict, took more time than
+/// the counting itself; the numbers of spaces are the caller's.
 type BySpace<T> = HashMap<Space, T, RandomState>;
 
 /// The spaces of one shard.
@@ -34,18 +34,18 @@ pub(crate) struct Tally {
     gone: BySpace<u64>,
 }
 
-/// What is stored of a space.
+/// The stored items of a space.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Held {
-    /// Items, those that are over included.
+    /// Items, expired ones included.
     items: u64,
     timer_wheel: TimerWheel,
 }
 
-/// What a space has in a shard at one moment.
+/// The items of a space in a shard at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count {
-    /// Items that are not over, to a quarter of a second.
+    /// Items that have not expired, to a quarter of a second.
     pub(crate) items: u64,
     pub(crate) timed: Timed,
 }
@@ -81,7 +81,7 @@ impl Held {
 }
 
 impl Tally {
-    /// No items, at the clock's beginning or where the position of another tally stands.
+    /// No items, at the clock's start or at the position of another tally.
     pub(crate) fn new(position: WheelPosition) -> Tally {
         Tally {
             position,
@@ -91,7 +91,7 @@ impl Tally {
         }
     }
 
-    /// What a space has here at `now`.
+    /// The count of a space in this shard at `now`.
     pub(crate) fn of(&self, space: Space, now: Instant) -> Count {
         let held = if space == Space::MAIN {
             Some(&self.main)
@@ -101,7 +101,7 @@ impl Tally {
         held.map_or_else(Count::default, |held| held.count(self.position, now))
     }
 
-    /// Items of all spaces that are over at `now` and not removed yet.
+    /// Items of all spaces that have expired at `now` and are not removed yet.
     pub(crate) fn over(&self, now: Instant) -> u64 {
         let others = self.others.values();
         let over = |held: &Held| held.timer_wheel.at(now, self.position).over;
@@ -210,8 +210,8 @@ impl Tally {
         }
     }
 
-    /// Takes so many items out that are over, the last of them at `last`; `false`, and nothing has
-    /// changed, if some may be of another space than the main one or do not count as over yet.
+    /// Takes so many expired items out, the last of them at `last`; `false`, and nothing has
+    /// changed, if some may be of another space than the main one or do not count as expired yet.
     pub(crate) fn take_over(&mut self, items: u64, last: Due) -> bool {
         let is_known = !self.has_others() && !self.has_gone() && self.position.has_passed(last);
         if is_known {
@@ -258,11 +258,11 @@ impl Tally {
         *self = Tally::new(self.position);
     }
 
-    /// Compares what is counted with what was found, and with `gone` items that were found of
-    /// spaces that are gone.
+    /// Compares the counts with those that were found, and with `gone` items of retired spaces that
+    /// were found.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first difference that was found.
     pub(crate) fn check(&self, found: &Tally, gone: u64) -> Result<(), String> {
         let known_gone: u64 = self.gone.values().sum();
         if known_gone != gone {

@@ -22,13 +22,13 @@ const SLOT_SHIFT: u32 = 8;
 pub(crate) const SLOT_MS: u64 = 1 << SLOT_SHIFT;
 /// Slots of a wheel.
 const SLOTS: usize = 1024;
-/// Horizons lie so many slots apart, so that there is time to go through all segments.
+/// Distance of horizons in slots, so that there is time to go through all segments.
 const STRIDE: u64 = SLOTS as u64 / 2;
 
 /// Bytes of a wheel.
 pub(crate) const WHEEL_BYTES: usize = SLOTS * size_of::<u32>();
 
-/// The slot in which an item is over for the first time; `None` if it never is.
+/// The first slot in which an item is expired; `None` if it never expires.
 #[inline]
 fn slot_of(deadline: Deadline) -> Option<u64> {
     let at = deadline.instant()?;
@@ -94,7 +94,7 @@ impl WheelPosition {
         }
     }
 
-    /// Whether what is due then, or sooner in the same segment, counts as over.
+    /// Whether an item due then, or sooner in the same segment, counts as expired.
     pub(crate) fn has_passed(self, due: Due) -> bool {
         let end = self.end_of(due.horizon).min(self.next);
         slot_of(due.deadline).is_some_and(|slot| slot < end)
@@ -150,7 +150,7 @@ pub(crate) struct TimerWheel {
     is_plain: bool,
     /// All items with a deadline.
     timed: Sum,
-    /// Of these, those that are over.
+    /// Of these, the expired ones.
     over: Sum,
     /// Items that end in each slot ahead.
     slots: Option<Box<[u32; SLOTS]>>,
@@ -171,14 +171,14 @@ serialize!(TimerWheel {
     slots
 });
 
-/// What of a space's items has a deadline, at one moment.
+/// The items of a space that have a deadline, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Timed {
-    /// Items that are over and still stored.
+    /// Items that have expired and are still stored.
     pub(crate) over: u64,
-    /// Items with a deadline that are not.
+    /// Items whose deadline lies in the future.
     pub(crate) ahead: u64,
-    /// The sum of the milliseconds that these have left, to a quarter of a second each.
+    /// The sum of their remaining milliseconds, to a quarter of a second each.
     pub(crate) left_ms: u128,
 }
 
@@ -222,8 +222,8 @@ impl TimerWheel {
         }
     }
 
-    /// Takes so many items out that are over. Their slots stay in both sums, of which only the
-    /// difference is told.
+    /// Takes so many expired items out. Their slots stay in both sums, of which only the difference
+    /// is used.
     pub(crate) fn take_over(&mut self, items: u64) {
         debug_assert!(self.over.items >= items, "items were counted as over");
         self.timed.items = self.timed.items.saturating_sub(items);
@@ -263,7 +263,7 @@ impl TimerWheel {
         }
     }
 
-    /// What is over at `now`, and what is left of the others' time.
+    /// The expired items at `now`, and the remaining time of the others.
     pub(crate) fn at(&self, now: Instant, position: WheelPosition) -> Timed {
         let mut over = self.over;
         if let Some(counts) = &self.slots {

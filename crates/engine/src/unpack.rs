@@ -10,7 +10,7 @@ use crate::shard::Shard;
 use crate::store::{Content, Located};
 
 impl Shard {
-    /// Stores an item plain whose value is compressed, as what is to be changed or is read often.
+    /// Stores a compressed item plain, because it is about to be changed or is read often.
     #[inline(never)]
     pub(crate) fn unpacked(
         &mut self,
@@ -57,7 +57,7 @@ impl Shard {
     pub(crate) fn unpack(&mut self, key: Key<'_>, now: Instant) {
         let found = self.store.find(key, now);
         if let Some(located) = found.filter(|found| found.layout.is_packed()) {
-            // Without room it stays as it is.
+            // Without free space it stays unchanged.
             let _ = self.unpacked(key, &located, now);
         }
     }

@@ -40,7 +40,7 @@ impl UpdateLimits {
     }
 }
 
-/// What a [`Change::Edit`] needs.
+/// The space that a [`Change::Edit`] needs.
 #[derive(Clone, Copy)]
 struct EditSpace {
     more: usize,
@@ -51,7 +51,7 @@ struct EditSpace {
 /// readers are other threads that copy a part of it out.
 const PIN_LOOKS: usize = 1_000;
 
-/// What a [`Change::Splice`] asks for.
+/// The parameters of a [`Change::Splice`].
 struct Edit<'a> {
     parts: &'a [Splice],
     bytes: &'a [u8],
@@ -71,10 +71,10 @@ impl<'a> Edit<'a> {
 }
 
 impl Shard {
-    /// Shows `decide` the item of `key` and does what it says; `scratch` is empty for it, and holds
-    /// what it put there after it. An item that is there counts as used.
+    /// Passes the item of `key` to `decide` and applies its decision; `scratch` is empty before,
+    /// and holds the value that `decide` has written after. An existing item counts as used.
     ///
-    /// `wanted_bytes` is how long the new value is, also if there is no room for it.
+    /// `wanted_bytes` receives the length of the new value, even if no space is free for it.
     pub(crate) fn update<R>(
         &mut self,
         key: Key<'_>,
@@ -105,7 +105,7 @@ impl Shard {
             ) => {
                 let edit = Edit::of(&parts, scratch, bytes_min, deadline);
                 if !self.edit(key, old.as_ref(), &edit, limits, wanted_bytes, now)? {
-                    // It had to leave for its own successor: there is nothing to change.
+                    // The item was evicted for its own successor: nothing is left to change.
                     return self.update(key, scratch, limits, wanted_bytes, decide, now);
                 }
             }
@@ -156,7 +156,7 @@ impl Shard {
         Ok(result)
     }
 
-    /// Has a function change a value; `false` if the item had to leave for lack of room.
+    /// Lets a function change a value; `false` if the item had to be evicted for lack of space.
     #[expect(clippy::too_many_arguments, reason = "they are those of an update")]
     fn edit_pages(
         &mut self,
@@ -182,8 +182,8 @@ impl Shard {
         Ok(true)
     }
 
-    /// The item where it can be edited: as it lies, with more memory behind it, or a copy; none if
-    /// it had to leave for lack of room.
+    /// The item where it can be edited: in place, with more memory behind it, or a copy; `None` if
+    /// it had to be evicted for lack of space.
     fn editable(
         &mut self,
         key: Key<'_>,
@@ -225,7 +225,7 @@ impl Shard {
             let before = self.store.leave_addresses(true);
             let put = self.put_elsewhere(key, Some(old), &spec, slack, Content::Old, now);
             self.store.leave_addresses(before);
-            // Nobody has seen the copy, whatever else of its segment is read.
+            // No reader has a reference to the copy, whatever else of its segment is read.
             match put? {
                 Some(copy) if self.store.can_edit(&copy, more, deadline) => return Ok(Some(copy)),
                 Some(_) => {}
@@ -235,8 +235,8 @@ impl Shard {
         Err(self.store.refuse())
     }
 
-    /// Writes over parts of a value and makes it longer; `false` if the item had to leave for lack
-    /// of room.
+    /// Writes over parts of a value and makes it longer; `false` if the item had to be evicted for
+    /// lack of space.
     fn edit(
         &mut self,
         key: Key<'_>,

@@ -1,8 +1,8 @@
 //! Wide registers: loops over bytes that are compiled a second time for newer processors.
 //!
-//! A program for every x86-64 processor uses registers of 16 bytes. What [`Wide::run`] runs is
-//! compiled for those of 32 bytes (AVX2, with BMI and POPCNT beside it), and a [`Wide`] can be had
-//! only where the processor has them. There is none on other architectures.
+//! A program for every x86-64 processor uses registers of 16 bytes. [`Wide::run`] compiles its work
+//! for registers of 32 bytes (AVX2, BMI and POPCNT), and a [`Wide`] exists only where the processor
+//! has them. Other architectures have none.
 
 /// That this processor has registers of 32 bytes.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,8 @@ impl Wide {
 
     /// Runs work that may use these registers.
     ///
-    /// Only what is inlined into `work` does: mark what it calls `#[inline(always)]`.
+    /// Only code that is inlined into `work` uses them: mark the functions that it calls
+    /// `#[inline(always)]`.
     #[inline]
     pub fn run<R>(self, work: impl FnOnce() -> R) -> R {
         #[cfg(target_arch = "x86_64")]

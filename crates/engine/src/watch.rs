@@ -1,9 +1,9 @@
-//! Watch: what a shard notes about its requests for the insights.
+//! Watch: a shard's records of requests for the insights.
 //!
 //! Every read is counted; one in some 128 also for its key's heat. Requests for sampled keys go to
-//! a buffer, and from there to the insights whenever enough has gathered and nobody else is at
-//! work on them. All of it happens under the shard's lock; nothing waits, but for the
-//! list of hot keys, in which reads without that lock count too ([`HotList`]).
+//! a buffer, and from there to the insights whenever enough has gathered and no other thread holds
+//! them. All of it happens under the shard's lock; nothing waits, except for the lock of the list
+//! of hot keys, in which lock-free reads count too ([`HotList`]).
 //!
 //! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
 
@@ -15,7 +15,8 @@ use crate::insight::Insight;
 use crate::key::Key;
 use crate::sample::{Action, Coarse, Event, Sampler, part};
 
-/// What one shard has noted. It is small: what most requests do not touch lies elsewhere.
+/// The sampled facts of one shard. It is small: fields that most requests do not touch are in
+/// `More`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Watch {
@@ -89,7 +90,7 @@ impl Watch {
         self.note(key, Action::Miss, (0, Deadline::NEVER), now);
     }
 
-    /// Notes what a request did to a key; `item` is what is there now: its bytes and its deadline.
+    /// Records a request for a key; `item` is the present item: its bytes and its deadline.
     #[inline]
     pub(crate) fn note(
         &mut self,
@@ -119,7 +120,7 @@ impl Watch {
         }
     }
 
-    /// Hands what was noted to the insights, unless somebody else is at work on them.
+    /// Passes the records to the insights, unless another thread holds them.
     pub(crate) fn try_hand_over(&mut self) {
         let insight = Arc::clone(&self.more.insight);
         if let Ok(mut insight) = insight.try_lock() {
@@ -127,7 +128,7 @@ impl Watch {
         }
     }
 
-    /// Hands what was noted to the insights, whose lock the caller holds.
+    /// Passes the records to the insights, whose lock the caller holds.
     pub(crate) fn hand_over(&mut self, insight: &mut Insight) {
         self.more.sampler.take(insight.batch());
         insight.see_batch();
@@ -140,7 +141,7 @@ impl Watch {
         (self.more.gets + u64::from(in_gap), self.misses)
     }
 
-    /// Sampled requests that were dropped because somebody else was at work on the insights.
+    /// Sampled requests that were dropped because other threads held the insights.
     pub(crate) fn dropped(&self) -> u64 {
         self.more.sampler.dropped
     }

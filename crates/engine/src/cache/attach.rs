@@ -2,9 +2,9 @@
 //!
 //! [`Plan::of`] compares the file's header with the settings before anything is mapped. Then each
 //! shard is restored from the saved state of a clean stop, or rebuilt from its index
-//! ([`Store::rebuild`]). If neither works, an empty cache starts in the same file, and
-//! [`Restored`] has the reason. What was rebuilt is checked before [`Cache::new`] returns, or
-//! while the cache is in use (`cache/check.rs`).
+//! ([`Store::rebuild`]). If neither works, an empty cache starts in the same file, and [`Restored`]
+//! has the reason. Rebuilt shards are checked before [`Cache::new`] returns, or while the cache is
+//! in use (`cache/check.rs`).
 //!
 //! The number of shards and the size of segments stay those of the file, whatever the settings
 //! say. A cache with less memory shrinks as by [`Cache::set_memory_bytes`], one with more grows.
@@ -63,18 +63,18 @@ pub(super) struct PreviousProcess {
     known: Option<Arc<Vec<u8>>>,
 }
 
-/// What a cache keeps of its state file while it runs.
+/// The state file of a running cache.
 #[derive(Debug)]
 pub(super) struct AttachedState {
     pub(super) dir: Arc<StateDir>,
     pub(super) live_header: LiveHeader,
     pub(super) id: u64,
     restored: Restored,
-    /// How far the check of what a killed process left has come.
+    /// Progress of the check of a killed process's items.
     pub(super) progress: Arc<CheckProgress>,
     /// Segments in which the process before still reads.
     pub(super) read_before: Mutex<Vec<Pin>>,
-    /// Whether another process goes on with the memory, so that this one leaves it alone.
+    /// Whether another process has taken over the memory, so that this one must not use it.
     // Relaxed: the shards' locks order it.
     pub(super) is_handed_over: AtomicBool,
     /// Stores that were refused because the file system was full.
@@ -82,19 +82,19 @@ pub(super) struct AttachedState {
     refused: AtomicU64,
 }
 
-/// What was restored of one shard.
+/// The restored state of one shard.
 #[derive(Debug)]
 pub(super) struct RestoredShard {
-    /// Versions above this one were never given out.
+    /// No version above this one was ever assigned.
     pub(super) versions: u64,
     pub(super) flush_at: Option<Instant>,
     rebuilt: Rebuilt,
     pins: Vec<Pin>,
-    /// What was known of evictions, and bytes for which there was still to be reclaimed.
+    /// The state of eviction, and the bytes for which space was still to be reclaimed.
     pub(super) reclaiming: Option<(Reclaimer, usize)>,
 }
 
-/// What a new process does with the memory of another one.
+/// How a new process uses the memory of the previous one.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
     Restore(PreviousProcess),
@@ -102,8 +102,8 @@ pub(super) enum Plan {
 }
 
 impl Plan {
-    /// Decides whether a cache like `config` can go on with what is left; then makes `config` fit
-    /// it.
+    /// Decides whether a cache like `config` can restore the existing memory; then makes `config`
+    /// fit it.
     pub(super) fn of(options: &StateOptions, config: &mut Config, now: Instant) -> Plan {
         match Plan::going_on(options, config, now) {
             Ok(before) => Plan::Restore(before),
@@ -111,7 +111,7 @@ impl Plan {
         }
     }
 
-    /// The same without what was known: every item is looked at. `None` if that is so already.
+    /// The same plan without the saved state: every item is checked. `None` if it has none already.
     pub(super) fn without_known(&self) -> Option<Plan> {
         match self {
             Plan::Restore(before) if before.known.is_some() => {
@@ -124,12 +124,12 @@ impl Plan {
         }
     }
 
-    /// Whether what was left is gone on with, without a look at it.
+    /// Whether the memory is restored from its saved state, without a check of its items.
     pub(super) fn is_at_once(&self) -> bool {
         matches!(self, Plan::Restore(before) if before.known.is_some())
     }
 
-    /// Whether what was left is gone on with.
+    /// Whether existing memory is restored.
     pub(super) fn goes_on(&self) -> bool {
         matches!(self, Plan::Restore(_))
     }
@@ -198,8 +198,8 @@ impl Plan {
 }
 
 impl StateFile {
-    /// Maps the file for a cache like `config`. With a plan to go on, a text says why that is not
-    /// to be.
+    /// Maps the file for a cache like `config`. If the plan is to restore, an error text says why
+    /// that is impossible.
     pub(super) fn of(
         options: &StateOptions,
         config: &Config,
@@ -282,7 +282,7 @@ impl StateFile {
         (file_range(ranges.index_at), file_range(ranges.arena_at))
     }
 
-    /// What stands beside a shard's index and arena.
+    /// The metadata of a shard, stored beside its index and arena.
     pub(super) fn metadata(&self, number: usize, geometry: &Geometry) -> Result<Metadata, Error> {
         let file_range = FileRange {
             file: Arc::clone(self.dir.file()),
@@ -313,7 +313,7 @@ impl StateFile {
         Ok(metadata)
     }
 
-    /// What a cache keeps of it, of whose shards this was found.
+    /// The attached state of a cache whose shards were restored as `left`.
     pub(super) fn attached(&self, left: &mut [RestoredShard]) -> AttachedState {
         let mut restored = Restored::default();
         if let Some(before) = &self.before {
@@ -329,7 +329,7 @@ impl StateFile {
             pins.append(&mut left.pins);
         }
         if !self.dir.is_inherited() {
-            // Whoever read has come to its end.
+            // The readers of the previous process have finished.
             pins.clear();
         }
         AttachedState {
@@ -344,7 +344,7 @@ impl StateFile {
         }
     }
 
-    /// Goes on with what the process before knew of all stores. The text says why that cannot be.
+    /// Restores the saved state of all stores. The error text says why that is impossible.
     fn restore(
         &self,
         known: &[u8],
@@ -378,7 +378,7 @@ impl StateFile {
         Ok(left)
     }
 
-    /// Makes out what is left in all stores. The text says why that cannot be done.
+    /// Restores the contents of all stores. The error text says why that is impossible.
     pub(super) fn rebuild(
         &self,
         stores: &mut [Store],
@@ -460,8 +460,8 @@ fn lay_out(geometries: &[Geometry]) -> (Vec<ShardRanges>, usize) {
 }
 
 impl Cache {
-    /// What became of what a process before this one left; `None` if the memory does not outlive
-    /// this process. While items are being checked, those that were are counted.
+    /// The result of restoring the previous process's memory; `None` if the memory does not outlive
+    /// the process. While items are being checked, it counts those checked so far.
     #[must_use]
     pub fn restored(&self) -> Option<Restored> {
         let attached = self.attached.as_ref()?;
@@ -492,7 +492,7 @@ impl Cache {
         }
     }
 
-    /// Notes how much there is, which what was known tells to a quarter of a second.
+    /// Records the exact count, which the saved state has only to a quarter of a second.
     pub(super) fn note_counted(&mut self, audit: &Audit) {
         if let Some(attached) = &mut self.attached {
             (attached.restored.items, attached.restored.bytes) = (0, 0);
@@ -509,7 +509,7 @@ impl Cache {
         attached.map_or(0, |attached| attached.refused.load(Ordering::Relaxed))
     }
 
-    /// Why there is no memory for so many bytes, if it is not that live items hold it.
+    /// Why no memory is left for so many bytes, if live items are not the reason.
     #[cold]
     pub(super) fn busy(&self, bytes: usize) -> Error {
         let full = self.attached.as_ref();
@@ -523,7 +523,7 @@ impl Cache {
         }
     }
 
-    /// Notes that the process is alive, for who asks how long nobody was.
+    /// Records that the process is alive, from which a later one computes the downtime.
     pub(super) fn beat(&self, now: Instant) {
         if let Some(attached) = &self.attached {
             attached.live_header.beat(now);

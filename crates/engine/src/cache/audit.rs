@@ -1,6 +1,6 @@
 //! Audit of a whole cache: one shard after the other, then all memory.
 //!
-//! What is counted in a shard stands in `store/audit.rs`. Tests: tests/model.rs, tests/expiry.rs.
+//! The counts of one shard are in `store/audit.rs`. Tests: tests/model.rs, tests/expiry.rs.
 
 use super::Cache;
 use super::geometry::Geometry;
@@ -8,10 +8,10 @@ use crate::memory::Budget;
 use crate::store::{Audit, Inconsistency, equal};
 
 impl Cache {
-    /// Counts all that the cache holds entry by entry, and checks the engine's own sums against it.
+    /// Counts the whole contents entry by entry, and checks the engine's own sums against it.
     ///
-    /// For tests and measurements: walks all memory, shard by shard under its lock, and only adds
-    /// up while nobody else uses the cache.
+    /// For tests and measurements: walks all memory, shard by shard under its lock, and is
+    /// consistent only while no other thread uses the cache.
     ///
     /// # Errors
     /// The first [`Inconsistency`], which is a defect of the engine.

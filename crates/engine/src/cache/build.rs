@@ -1,4 +1,4 @@
-//! Build: how a cache is made of its shards, those that share its memory and those of no-eviction
+//! Build: makes a cache of its shards, those that share its memory and those of no-eviction
 //! partitions.
 //!
 //! Tests: tests/evict.rs, tests/keep.rs.
@@ -38,7 +38,7 @@ use crate::watch::Watch;
 /// Least memory of a cache.
 const MEMORY_BYTES_MIN: usize = 16 << 10;
 
-/// What all shards of a cache are made with.
+/// The parameters that all shards of a cache share.
 struct Build<'c> {
     config: &'c Config,
     hasher: Hasher,
@@ -49,7 +49,7 @@ struct Build<'c> {
     /// Shards in all.
     count: usize,
     now: Instant,
-    /// What outlives the process of its memory.
+    /// The state file, if the memory outlives the process.
     state_file: Option<&'c StateFile>,
 }
 
@@ -69,12 +69,12 @@ impl Cache {
     }
 
     /// Makes a cache; reserves address space but touches no memory yet, save for the insights'.
-    /// With [`Config::state`] it goes on with what a process before this one left there, if it can;
-    /// [`Cache::restored`] tells.
+    /// With [`Config::state`] it restores the memory of the previous process, if it can; see
+    /// [`Cache::restored`].
     ///
     /// # Errors
     /// As [`Cache::check`], [`Error::Reserve`] if the system refuses the address space,
-    /// [`Error::State`] if the directory has no room.
+    /// [`Error::State`] if the directory's file system has no space.
     pub fn new(config: Config) -> Result<Cache, Error> {
         Cache::check(&config)?;
         match config.state.clone() {
@@ -94,7 +94,8 @@ impl Cache {
         let mut plan = Plan::of(options, &mut config, now);
         loop {
             if options.dir.is_inherited() && !plan.is_at_once() {
-                // To look through the memory or to begin anew would take it away from who has it.
+                // Scanning the memory or starting empty would take it away from the process that
+                // uses it.
                 let why = plan.why();
                 let why = why
                     .as_deref()
@@ -137,7 +138,7 @@ impl Cache {
         }
     }
 
-    /// Makes a cache; the text says why it cannot be made of what was left.
+    /// Makes a cache; the error text says why it cannot restore the memory.
     fn on_state_file(
         mut config: Config,
         state_file: Option<StateFile>,
@@ -177,7 +178,7 @@ impl Cache {
         let shards = stores.into_iter().enumerate().map(|(number, store)| {
             let mut shard_cell = match number.checked_sub(geometry.shards) {
                 None => build.cell(number, &geometry, store, below),
-                // What is kept is no part of what the insights tell of the cache.
+                // The insights do not cover no-eviction partitions.
                 Some(share) => build.cell(number, &partitions[share].geometry, store, 0),
             };
             if build.state_file.is_some() {
@@ -273,8 +274,8 @@ impl Build<'_> {
         }
     }
 
-    /// Makes of stores over what was left what they were, or empty ones that outlive the process.
-    /// The text says why that cannot be done.
+    /// Restores stores over existing memory, or makes them empty ones that outlive the process. The
+    /// error text says why that is impossible.
     fn rebuild(&self, stores: &mut [Store]) -> Result<Vec<RestoredShard>, String> {
         match (self.state_file, &self.config.state) {
             (Some(state_file), Some(options)) if state_file.before.is_some() => {

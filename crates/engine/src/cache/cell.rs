@@ -1,4 +1,4 @@
-//! Cell: a shard behind its lock, and what is read of it without the lock.
+//! Cell: a shard behind its lock, and the fields that are read without the lock.
 //!
 //! Tests: those of `cache.rs`.
 
@@ -21,8 +21,8 @@ const LOCK_LINES: usize = 2;
 pub(super) const PREFETCH_BYTES_MIN: usize = 192;
 const PREFETCH_BYTES_MAX: usize = 640;
 
-/// A shard, alone on its cache lines, and before it what is read without its lock: those lines
-/// stay with every processor, while the lock's line moves between those that write.
+/// A shard, alone on its cache lines, after the fields that are read without its lock: those lines
+/// stay in every processor's cache, while the lock's line moves between the writers.
 #[repr(C, align(128))]
 pub(super) struct ShardCell {
     pub(super) table: Arc<Table>,
@@ -75,18 +75,19 @@ impl Drop for Locked<'_> {
             true => self.shard.watch.below(),
             false => u32::MAX,
         };
-        // Relaxed: it orders nothing; only who holds the lock writes it.
+        // Relaxed: it orders nothing; only the holder of the lock writes it.
         if self.cell.sampled_below.load(Ordering::Relaxed) != below {
             self.cell.sampled_below.store(below, Ordering::Relaxed);
         }
-        // What a section has written is open to nobody before it ends.
+        // Optimistic readers must not see the writes of a section before it ends.
         let is_open = self.shard.is_open() && !self.cell.lock.claim.writes();
         self.cell.lock.sequence.end(is_open);
     }
 }
 
 impl ShardCell {
-    /// Locks the shard for an operation on its items; waits for whoever has locked or claimed it.
+    /// Locks the shard for an operation on its items; waits for a thread that has locked or claimed
+    /// it.
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_> {
         let mut shard = self.mutex();
@@ -117,14 +118,14 @@ impl ShardCell {
         Locked { cell: self, shard }
     }
 
-    /// The shard's mutex alone: readers without the lock go on.
+    /// Locks the shard's mutex alone: lock-free readers continue.
     #[inline]
     pub(super) fn mutex(&self) -> MutexGuard<'_, Shard> {
         let shard = self.lock.shard.lock();
         shard.expect("no thread panics under a shard's lock")
     }
 
-    /// Waits until nobody else has claimed the shard; the claimant itself goes on.
+    /// Waits until no other thread has claimed the shard; the claimant itself continues.
     #[cold]
     #[inline(never)]
     fn wait_for_claim<'s>(&'s self, shard: MutexGuard<'s, Shard>) -> MutexGuard<'s, Shard> {
@@ -141,7 +142,7 @@ impl ShardCell {
         let shard = shard.expect("nobody has used the shard yet");
         go_on(shard);
         if !shard.is_open() {
-            // Nobody may read it without the lock until the flush has come.
+            // Until the flush takes effect, all reads must take the lock.
             *self.sampled_below.get_mut() = u32::MAX;
             self.lock.sequence.begin();
         }
@@ -163,7 +164,7 @@ impl ShardCell {
         self.arena.prefetch(offset, bytes);
     }
 
-    /// Starts loading what follows an item's first line, which is read at once.
+    /// Prefetches the lines of an item after the first, which is read at once.
     #[inline]
     pub(super) fn prefetch_rest(&self, offset: usize) {
         self.arena
@@ -179,7 +180,7 @@ impl ShardCell {
 }
 
 impl Lock {
-    /// Has the processor fetch the lock's lines for writing, from another processor if need be.
+    /// Prefetches the lock's lines for writing, from another processor if need be.
     #[inline]
     pub(super) fn prefetch(&self) {
         let lock: *const u8 = std::ptr::from_ref(self).cast();

@@ -1,11 +1,11 @@
 //! Check: threads that check the items of a killed process while the cache is in use.
 //!
 //! Each step locks one shard and checks one of its segments, a thread in one shard after the other,
-//! so that requests wait for no more than that. What is asked for meanwhile is checked by the
-//! request itself (`store/unchecked.rs`).
+//! so that requests wait for no more than that. A request for an unchecked item checks it itself
+//! (`store/unchecked.rs`).
 //!
 //! Beside requests the threads pause for as long as each step took. A lower priority would not do:
-//! a thread that has the lock of a shard, and is kept from its processor, keeps requests waiting.
+//! a preempted thread that holds the lock of a shard would block requests.
 //!
 //! Why: docs/decisions/0085. Tests: tests/unchecked.rs.
 
@@ -86,7 +86,7 @@ impl Cache {
                 shard.store.check_next(now)
             })
         };
-        // Who waits for the shard comes first.
+        // Threads that wait for the shard's lock go first.
         std::thread::yield_now();
         is_left
     }

@@ -1,9 +1,9 @@
-//! Checkpoint: what a cache saves at a clean stop or a hot restart, so that another process can
-//! continue with its memory.
+//! Checkpoint: the state that a cache saves at a clean stop or a hot restart, so that another
+//! process can continue with its memory.
 //!
-//! [`Cache::checkpoint`] locks all shards, serializes what the memory itself does not hold, and
-//! keeps the locks until the process ends. [`Cache::hand_over`] does the same for a process that
-//! still sends values: their segments stay pinned in the other process until it calls
+//! [`Cache::checkpoint`] locks all shards, serializes the state that the memory itself does not
+//! hold, and keeps the locks until the process ends. [`Cache::hand_over`] does the same for a
+//! process that still sends values: their segments stay pinned in the other process until it calls
 //! [`Cache::release_read_before`].
 //!
 //! Invariant: nothing in the memory changes while the checkpoint is valid.
@@ -23,11 +23,11 @@ use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
 
 /// How often, and after which pauses, a checkpoint looks whether background maintenance has
-/// finished what it does without a lock.
+/// finished its work outside the locks.
 const QUIESCE_TRIES: usize = 200;
 const QUIESCE_PAUSE: Duration = Duration::from_millis(1);
 
-/// A cache that nobody changes any more, with its state saved for another process.
+/// A cache that no longer changes, with its state saved for another process.
 ///
 /// When it is dropped, the cache continues and the saved state is removed.
 #[must_use]
@@ -39,8 +39,8 @@ pub struct Checkpoint<'c> {
 }
 
 impl Checkpoint<'_> {
-    /// Leaves the memory to whoever opens its directory next, with checksums of all of it. Whoever
-    /// uses this cache from now on waits for ever: the process is to end. Cost: a look at every
+    /// Leaves the memory to the next process that opens its directory, with checksums of all of it.
+    /// Any later use of this cache blocks for ever: the process has to exit. Cost: a look at every
     /// byte that has no checksum yet, by as many threads as the machine has processors.
     pub fn leave(mut self) {
         self.make_sums();
@@ -125,8 +125,8 @@ impl Cache {
     /// All shards, and nothing that is half done outside of their locks, unless that takes long.
     fn lock_all(&self) -> Vec<Locked<'_>> {
         for _ in 0..QUIESCE_TRIES {
-            // The one place where several shards are locked at once; nobody who has one waits for
-            // another.
+            // The one place where several shards are locked at once; no thread that holds one waits
+            // for another.
             let locks: Vec<Locked<'_>> = self
                 .shards
                 .iter()
@@ -144,10 +144,10 @@ impl Cache {
             .collect()
     }
 
-    /// Leaves the memory to another process that is about to go on with it, and does not change it
-    /// any more; nobody may use this cache but to read figures, until [`Cache::take_back`]. Values
-    /// that somebody still reads stay where they are until the other one calls
-    /// [`Cache::release_read_before`]. Whether there is such memory.
+    /// Hands the memory to another process and does not change it any more. Until
+    /// [`Cache::take_back`], only statistics of this cache may be read. Values that are still being
+    /// read stay where they are until the other process calls [`Cache::release_read_before`].
+    /// Returns whether there is such memory.
     pub fn hand_over(&self) -> bool {
         let Some(checkpoint) = self.checkpoint() else {
             return false;
@@ -177,20 +177,21 @@ impl Cache {
         }
     }
 
-    /// Locks a shard for background maintenance, unless another process goes on with its memory.
+    /// Locks a shard for background maintenance, unless another process has taken over its memory.
     pub(super) fn lock_own<'s>(&self, cell: &'s ShardCell) -> Option<Locked<'s>> {
         let shard = self.lock_beside_claims(cell);
         (!self.is_handed_over()).then_some(shard)
     }
 
-    /// What of the memory that outlives this process is open, for [`StateDir::open_with`].
+    /// The open state file, for [`StateDir::open_with`]; `None` if the memory does not outlive the
+    /// process.
     #[must_use]
     pub fn state_file(&self) -> Option<BorrowedFd<'_>> {
         let attached = self.attached.as_ref();
         attached.map(|attached| attached.dir.file().as_fd())
     }
 
-    /// Whether another process goes on with the memory.
+    /// Whether another process has taken over the memory.
     pub(super) fn is_handed_over(&self) -> bool {
         self.attached
             .as_ref()
@@ -206,7 +207,7 @@ impl Cache {
         })
     }
 
-    /// Lets go of what the process before was still reading: it has come to its end.
+    /// Releases the segments that the previous process was still reading: it has finished.
     pub fn release_read_before(&self) {
         if let Some(attached) = &self.attached {
             let pins = attached.read_before.lock();

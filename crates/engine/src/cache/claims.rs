@@ -60,9 +60,8 @@ impl Cache {
     }
 
     /// Claims the shards of these keys for the calling thread: until the result is dropped, no
-    /// other thread reads or changes what is stored in them, save that items expire and are
-    /// evicted. The thread may not have other claims, and has to keep to these shards; see
-    /// [`Claims::extend`].
+    /// other thread reads or changes their items, except that items expire and are evicted. The
+    /// thread may not have other claims, and may use only these shards; see [`Claims::extend`].
     ///
     /// Cost: two locks of each shard; a wait for sections that have claimed some of them.
     ///
@@ -107,8 +106,8 @@ impl Cache {
         }
     }
 
-    /// What is needed to see later whether anything was stored in the shards of these keys; none if
-    /// there are many shards or somebody is at work in one.
+    /// Records the sequence numbers of these keys' shards, to detect later whether anything was
+    /// stored there. `None` if the cache has many shards or one of them is being changed.
     pub fn snapshot<'k>(&self, keys: impl IntoIterator<Item = Key<'k>>) -> Option<Snapshot<'_>> {
         let mut snapshot = Snapshot {
             cache: self,
@@ -138,8 +137,8 @@ impl Claims<'_> {
 
     /// Claims the key's shard as well, if no other section has.
     ///
-    /// [`Extended::Busy`] if one has. A section that has changed nothing yet can then end and begin
-    /// anew in another way.
+    /// [`Extended::Busy`] if one has. A section that has changed nothing yet can then end and
+    /// restart in another way.
     #[inline]
     pub fn extend(&self, key: Key<'_>) -> Extended {
         self.section.extend(self.cache.number_of(key))
@@ -150,7 +149,7 @@ impl Claims<'_> {
         self.all(|number| self.section.extend(number))
     }
 
-    /// Claims the key's shard as well, for a section that cannot begin anew: waits for the section
+    /// Claims the key's shard as well, for a section that cannot restart: waits for the section
     /// that has it.
     ///
     /// [`Extended::Conflict`] if that one waits for this one.
@@ -176,7 +175,7 @@ impl std::fmt::Debug for Claims<'_> {
     }
 }
 
-/// What shards held at one moment; see [`Cache::snapshot`].
+/// The sequence numbers of shards at one moment; see [`Cache::snapshot`].
 #[derive(Debug)]
 pub struct Snapshot<'c> {
     cache: &'c Cache,
@@ -205,8 +204,8 @@ impl Snapshot<'_> {
         read(&mut shard)
     }
 
-    /// Whether nobody but reads of this snapshot has locked any of the shards since: what was read
-    /// from them since was stored at one moment.
+    /// Whether only reads of this snapshot have locked any of the shards since: then all values
+    /// read from them were stored at one moment.
     #[must_use]
     pub fn is_still(&self) -> bool {
         let mut seen = self.shards.iter().zip(&self.cache.shards);

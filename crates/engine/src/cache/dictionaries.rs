@@ -1,8 +1,8 @@
-//! Dictionaries: those of compressed values that another process has left beside the memory, and
-//! how this process leaves its own.
+//! Dictionaries: loads the dictionaries of compressed values that another process saved beside the
+//! memory, and saves those of this process.
 //!
 //! A dictionary is written before any value is compressed with it, and removed when no item needs
-//! it any more. So whatever a killed process left can be read.
+//! it any more. So all compressed values of a killed process can be read.
 //!
 //! Why: docs/decisions/0087. Tests: tests/compress.rs.
 
@@ -109,7 +109,7 @@ impl Cache {
             .write_dictionary(attached.id, number, &out.bytes)
     }
 
-    /// Leaves a dictionary to nobody: no item needs it.
+    /// Deletes a saved dictionary: no item needs it.
     pub(super) fn remove_dictionary(&self, number: usize) {
         if let Some(attached) = &self.attached {
             attached.dir.remove_dictionary(number as u8);

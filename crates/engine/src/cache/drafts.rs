@@ -1,9 +1,10 @@
-//! Drafts: room for values that come in pieces or are made in place, a long one's in steps.
+//! Drafts: space for values that arrive in pieces or are made in place, reserved in steps for a
+//! long one.
 //!
-//! [`Cache::reserve`] takes the first step, [`Cache::go_on`] the next ones; between two of them
-//! nothing is locked, and others store, read and evict. What a reservation has gathered is its own:
-//! bytes pledged of the budget, and the part of an extent that has memory. Dropped, it leaves
-//! nothing: the pledge goes back at once, the extent as one whose last reader has gone.
+//! [`Cache::reserve`] takes the first step, [`Cache::go_on`] the next ones; between two of them no
+//! lock is held, and other threads store, read and evict. A reservation owns bytes pledged from the
+//! budget, and the part of an extent that has memory. When it is dropped, the pledge is released at
+//! once, and the extent like one whose last reader has finished.
 //!
 //! Why: docs/decisions/0009 and 0053. Tests: tests/room.rs, tests/handles.rs.
 
@@ -23,25 +24,25 @@ use crate::outcome::Stored;
 use crate::shard::Shard;
 use crate::space::Space;
 
-/// How often all memory is walked over for one value, at most: twice as often as it takes for the
-/// most used items to have leave to go.
+/// Most walks over all memory for one value: twice as many as it takes until the most used items
+/// may be evicted.
 const WALKS_MAX: usize = 8;
-/// A shard gives to another's value what it has beyond this part of its share, unless nobody else
-/// has anything to give.
+/// A shard releases memory for another shard's value down to this part of its share, or below if no
+/// other shard has anything to release.
 const FLOOR_SHARE: usize = 2;
-/// Segments of which live items may be copied for a value where nothing may leave for it.
+/// Segments whose live items may be copied for a value in a no-eviction partition.
 const KEPT_COPIES: usize = 2;
 
-/// What became of a step towards a draft.
+/// The result of one step of a reservation.
 #[derive(Debug)]
 pub enum Reserved {
-    /// There is room.
+    /// The space is reserved.
     Draft(Draft),
-    /// More is to be done.
+    /// More steps are needed.
     More(Reservation),
 }
 
-/// Room for a long value as far as it was made; see [`Cache::reserve`].
+/// Space for a long value, as far as it is reserved; see [`Cache::reserve`].
 pub struct Reservation {
     key: Box<[u8]>,
     space: Space,
@@ -60,21 +61,21 @@ pub struct Reservation {
     copy_bytes: usize,
     walk_bytes: usize,
     donors: Donors,
-    /// Whether who asks does without if there is none, so that a refusal does not count as one.
+    /// Whether the caller can do without the space, so that a failure is not counted as a refusal.
     is_trial: bool,
 }
 
 /// Which shards give memory up for a value.
 #[derive(Debug)]
 struct Donors {
-    /// Whether what was stored first leaves first, in whichever shard, as for a value that is a
-    /// burden to all.
+    /// Whether the oldest items of all shards are evicted first, because a value this large
+    /// displaces items of all shards.
     is_shared: bool,
     /// How often another shard was asked.
     turn: usize,
     /// How many in a row had nothing to give.
     idle: usize,
-    /// Whether all were asked in vain, so that now any item may leave.
+    /// Whether all shards were asked in vain, so that now any item may be evicted.
     is_pressing: bool,
     /// Whether no segment without a live item was left when all were looked at.
     is_without_dead: bool,
@@ -98,7 +99,7 @@ impl Reservation {
         extent.map(Pin::segment)
     }
 
-    /// Notes what one call has reclaimed for it; how many bytes.
+    /// Records the bytes that one call has reclaimed for it; returns how many.
     ///
     /// # Errors
     /// [`Error::Busy`] if too much was walked over for it.
@@ -139,8 +140,8 @@ impl Cache {
         }
     }
 
-    /// Begins to make room for a value of `value_bytes` that is still being received: as much as
-    /// takes about a millisecond, of a short value all.
+    /// Begins to reclaim space for a value of `value_bytes` that is still being received: for about
+    /// a millisecond, or all of it for a short value.
     ///
     /// # Errors
     /// As [`Cache::set`]; [`Error::Busy`] also if this draft and others would hold more than half
@@ -149,7 +150,8 @@ impl Cache {
         self.begin(key, value_bytes, false)
     }
 
-    /// As [`Cache::reserve`] for who can do without: to be refused does not count as a refusal.
+    /// As [`Cache::reserve`] for a caller that can do without: a failure is not counted as a
+    /// refusal.
     ///
     /// # Errors
     /// As [`Cache::reserve`].
@@ -222,7 +224,7 @@ impl Cache {
     /// Takes the next step of a reservation.
     ///
     /// # Errors
-    /// As [`Cache::reserve`]; then all that it had is given back.
+    /// As [`Cache::reserve`]; then everything that it had reserved is released.
     pub fn go_on(&self, mut reservation: Reservation) -> Result<Reserved, Error> {
         let now = self.now();
         match self.enlarge(&mut reservation, now)? {
@@ -247,7 +249,7 @@ impl Cache {
             let pledge = &mut reservation.pledge;
             let at = shard.store.grow_extent(&extent, piece, pledge);
             drop(shard);
-            // Nobody else uses these bytes, so the lock is not needed.
+            // Only this reservation uses these bytes, so the lock is not needed.
             if !cell.arena.region().populate(at, piece) {
                 return Err(self.busy(piece));
             }
@@ -297,21 +299,21 @@ impl Cache {
         Ok(false)
     }
 
-    /// Pledges bytes of what is left, if the key's shard may have them.
+    /// Pledges bytes of the remaining budget, if the key's shard may have them.
     fn pledge(&self, reservation: &mut Reservation, bytes: usize) -> bool {
         let mut shard = self.lock_beside_claims(&self.shards[reservation.number]);
         let gathered = reservation.grown + reservation.pledge.bytes();
-        // Where nothing may leave, a value for which there is not enough takes nothing from others.
-        // It has gathered more than it needs while there is no place for its extent.
+        // In a no-eviction partition, a value for which there is not enough takes nothing from
+        // others. It has gathered more than it needs while no addresses are free for its extent.
         let missing = reservation.extent_bytes.saturating_sub(gathered);
         let is_enough = shard.store.may_take(missing);
         is_enough && shard.store.pledge(bytes, &mut reservation.pledge)
     }
 
-    /// Has some shard give up about so many bytes; how many it was.
+    /// Makes some shard release about so many bytes; returns how many it was.
     ///
     /// # Errors
-    /// If none has anything to give up.
+    /// If none has anything to release.
     fn reclaim(
         &self,
         reservation: &mut Reservation,
@@ -359,7 +361,7 @@ impl Cache {
         Ok(0)
     }
 
-    /// Takes back about `bytes` of memory in which nothing lives, in any shard; how many bytes it
+    /// Reclaims about `bytes` of memory without live items, in any shard; returns how many bytes it
     /// was. A long value takes such memory before it evicts a live item.
     ///
     /// Cost: once for each value all segments are looked at; one call empties those of one shard.
@@ -399,8 +401,8 @@ impl Cache {
         (number, number == own)
     }
 
-    /// Has what was stored first leave, in whichever shard: about so many bytes of short items, or
-    /// one long one, behind which another shard's may be older.
+    /// Evicts the oldest items of all shards: about so many bytes of short items, or one long one,
+    /// after which another shard's may be older.
     fn reclaim_oldest(
         &self,
         reservation: &mut Reservation,
@@ -418,7 +420,7 @@ impl Cache {
         shard.reclaim_some(bytes, &mut reservation.copy_bytes, now)
     }
 
-    /// The shard whose next victim was stored before those of the others.
+    /// The shard whose next victim is older than those of the others.
     fn shard_of_oldest(&self) -> Option<usize> {
         let cells = self.shards[..self.sharing()].iter().enumerate();
         let oldest = cells.filter_map(|(number, cell)| {
@@ -429,7 +431,7 @@ impl Cache {
         oldest.min().map(|(_, number)| number)
     }
 
-    /// Pledges whatever is left of all memory, because nothing can leave.
+    /// Pledges the rest of all memory, because nothing can be evicted.
     fn take_last(&self, reservation: &mut Reservation, bytes: usize) -> Result<(), Error> {
         let cell = &self.shards[reservation.number];
         self.lock_beside_claims(cell).store.set_in_need(true);
@@ -453,7 +455,7 @@ impl Cache {
         Ok(draft)
     }
 
-    /// Stores a received value if the condition holds; else its memory is given back.
+    /// Stores a received value if the condition holds; otherwise its memory is released.
     ///
     /// # Errors
     /// As [`Cache::set`].
@@ -466,7 +468,7 @@ impl Cache {
     }
 }
 
-/// What to say to who finds no room.
+/// The error for a caller for whom no space can be reclaimed.
 fn refusal(shard: &mut Shard, is_trial: bool) -> Error {
     match is_trial {
         true => Error::Busy,

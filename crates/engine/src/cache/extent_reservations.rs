@@ -20,7 +20,7 @@ use crate::key::Key;
 use crate::options::{Change, End, SetOptions};
 use crate::outcome::{Item, Stored};
 
-/// Room that is made beside what is asked for, as a part of it: others may make the value longer
+/// Additional space, as a part of the requested space: other clients may make the value longer
 /// meanwhile.
 const SPARE_SHARE: usize = 64;
 
@@ -86,7 +86,7 @@ impl Cache {
         Ok(())
     }
 
-    /// As [`Cache::update`], but nothing leaves for a long value that finds no room.
+    /// As [`Cache::update`], but nothing is evicted for a long value for which no space is free.
     ///
     /// # Errors
     /// [`Error::NoRoomYet`] for such a value if `reservation` has not enough either: nothing has
@@ -115,7 +115,7 @@ impl Cache {
         )
     }
 
-    /// As [`Cache::extend`], but nothing leaves for a long value that finds no room.
+    /// As [`Cache::extend`], but nothing is evicted for a long value for which no space is free.
     ///
     /// # Errors
     /// As [`Cache::update_without_eviction`].

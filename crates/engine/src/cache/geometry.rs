@@ -27,16 +27,16 @@ const SEGMENTS_PER_SHARD: usize = 256;
 const WHEEL_SHARE: usize = 64;
 /// Segments of a shard that are free or half full at any time, about.
 const SEGMENTS_NOT_FULL: usize = 5;
-/// Bytes of bookkeeping for a segment, with what is left unused at its end. Half of a histogram:
-/// in a cache all segments have one, or none.
+/// Bytes of bookkeeping for a segment, with its unused end. Half of a histogram: in a cache all
+/// segments have one, or none.
 const SEGMENT_COST_BYTES: usize = TABLE_ENTRY_BYTES + HISTOGRAM_BYTES / 2 + 64;
 const SEGMENT_SHIFT_MIN: u32 = 9;
 const SEGMENT_SHIFT_MAX: u32 = 20;
 /// Address range of a shard's log, as a multiple of its share of memory, so that extents find
 /// neighbouring free segments.
 const RANGE_PER_SHARE: usize = if cfg!(miri) { 2 } else { 8 };
-/// Segments of a shard that hold no items when live ones have to leave: the reserve, what is gone
-/// from the victim, and what the two open ones have left.
+/// Segments of a shard that hold no items when live ones are evicted: the reserve, the emptied part
+/// of the victim, and the rest of the two open ones.
 const IDLE_SEGMENTS: usize = 5;
 /// Most read keys that all shards together list, and one at least and at most.
 const HOT_KEYS: usize = 2048;
@@ -88,7 +88,8 @@ impl Geometry {
         Geometry::divided(memory, None, 1, config.state.is_some(), 0)
     }
 
-    /// Those of all shards, one by one: that share the memory, then those of spaces' own.
+    /// The geometries of all shards: first those that share the memory, then those of no-eviction
+    /// partitions.
     pub(super) fn all(config: &Config) -> Vec<Geometry> {
         let sharing = config.memory_bytes.saturating_sub(config.kept_bytes());
         let shared = Geometry::of(config, sharing);
@@ -101,8 +102,8 @@ impl Geometry {
             .collect()
     }
 
-    /// That of `memory` bytes in so many shards, divided as `shape` bytes would be, of which some
-    /// are taken beside these.
+    /// The geometry of `memory` bytes in so many shards, divided as `shape` bytes would be; some
+    /// bytes are taken in addition to these.
     fn divided(
         memory: usize,
         shape: Option<usize>,
@@ -117,7 +118,7 @@ impl Geometry {
         // Room for many extents beside each other, and for the largest value in any shard.
         let reach = (shape_share * RANGE_PER_SHARE).max(shape.min(2 * Config::VALUE_BYTES_LIMIT));
         let reach = reach.min(OFFSETS as usize);
-        // In a cache of some KiB the wheel stands beside the memory, as a thread's stack does.
+        // A cache of some KiB does not pay for the wheel, as it does not pay for a thread's stack.
         let wheel_bytes = if share < WHEEL_SHARE * WHEEL_BYTES {
             0
         } else {
@@ -140,7 +141,7 @@ impl Geometry {
         }
     }
 
-    /// What a full cache has for items, their index slots and the ghosts.
+    /// The capacity that a full cache has for items, their index slots and ghosts.
     pub(super) fn capacity(&self) -> Capacity {
         let idle = self.shards * (IDLE_SEGMENTS << self.segment_shift);
         let memory = self.shards * self.share;

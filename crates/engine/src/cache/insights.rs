@@ -85,7 +85,7 @@ impl Cache {
         (gets, misses)
     }
 
-    /// Adds what the insights know to `stats`.
+    /// Adds the insights' statistics to `stats`.
     pub(super) fn add_insights_to(&self, stats: &mut Stats) {
         let mut insight = self.lock_insight();
         let (gets, misses) = self.gather(&mut insight);
@@ -101,7 +101,7 @@ impl Cache {
         stats.overhead_bytes += Insight::bytes(self.sharing_bytes()).1 as u64;
     }
 
-    /// The insights' part in a flush: what was noted before it counts as before.
+    /// Flushes the insights: requests before it count as before.
     pub(super) fn flush_insights(&self, at: Instant, now: Instant) {
         let mut insight = self.lock_insight();
         self.gather(&mut insight);
@@ -109,7 +109,7 @@ impl Cache {
     }
 
     fn lock_insight(&self) -> MutexGuard<'_, Insight> {
-        // Figures are worth showing whatever happened.
+        // Statistics are useful even after a panic.
         self.insight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Listing: the keys of a cache, stretch by stretch, one at random, or one looked at in passing.
 //!
 //! A listing goes through a shard twice: first for the entries in their home buckets, then for the
-//! others. Why nothing is missed, and nothing comes twice, stands in `index/scan.rs`.
+//! others. `index/scan.rs` explains why no entry is missed or listed twice.
 //!
 //! Tests: tests/listing.rs, tests/model.rs.
 
@@ -44,15 +44,15 @@ const DRAWS_MAX: u64 = 128;
 const WALK_AHEAD: usize = 16;
 
 impl Cache {
-    /// Lists the live keys of a stretch of the cache, of all spaces; begin with
-    /// [`ScanCursor::START`] and go on with the cursor returned until it is `None`.
+    /// Lists the live keys of a stretch of the cache, of all spaces; start with
+    /// [`ScanCursor::START`] and continue with the returned cursor until it is `None`.
     ///
     /// Each call locks one shard for some 500 keys at most, fewer if they are long. An item that
     /// exists during the whole listing is listed once, however the cache grows, shrinks or moves
     /// items meanwhile. Some are listed twice if the listing takes no step for a minute, if a
     /// cursor is used twice, if more than 16 listings go through one shard, or if more items than
     /// 32,768 and a sixteenth of a shard's are moved meanwhile. A cursor that was never returned
-    /// lists something or nothing. Items that it meets too late are removed.
+    /// lists something or nothing. Expired items on the way are removed.
     pub fn keys(
         &self,
         cursor: ScanCursor,
@@ -181,7 +181,7 @@ impl Cache {
         })
     }
 
-    /// Makes what is noted of an item's uses what it was, so that reads since then were none.
+    /// Restores the recorded uses of an item, so that reads since then do not count.
     pub fn set_uses(&self, key: Key<'_>, uses: Uses) {
         self.write(key, |shard, now| {
             if let Some(located) = shard.store.find(key, now) {
@@ -190,11 +190,11 @@ impl Cache {
         });
     }
 
-    /// Notes the second of each use of an item from now on, whatever it holds; its header grows by
-    /// four bytes.
+    /// Records the second of each use of an item from now on, whatever its value; its header grows
+    /// by four bytes.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the item has to be rewritten and there is no room.
+    /// [`Error::Busy`] if the item has to be rewritten and no space is free.
     pub fn note_uses(&self, key: Key<'_>) -> Result<(), Error> {
         self.write(key, |shard, now| shard.note_uses(key, now))
     }
@@ -207,7 +207,7 @@ impl Cache {
         })
     }
 
-    /// The same of an item that nobody asked for: no read missed it if its time is over.
+    /// As above, for an item that no client requested: if it has expired, no miss is counted.
     pub fn meet<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.write(key, |shard, now| {
             let store = &mut shard.store;
@@ -253,7 +253,7 @@ impl Cache {
             left = left.saturating_sub(count);
             is_here
         })?;
-        // Others only if all that the first one has is over.
+        // Other shards are tried only if all items of the first one have expired.
         for number in (first..counts.len()).chain(0..first) {
             let mut shard = self.lock(&self.shards[number]);
             shard.begin(now);
@@ -301,7 +301,7 @@ impl Position {
         ScanCursor(half << HALF_SHIFT | u64::from(self.number) << AT_BITS | self.at)
     }
 
-    /// The scan that goes on there; `None` where one begins.
+    /// The scan to continue; `None` where one begins.
     fn known(self) -> Option<(u16, bool, u64)> {
         let is_beginning = !self.is_second && self.at == 0;
         (!is_beginning).then_some((self.number, self.is_second, self.at))

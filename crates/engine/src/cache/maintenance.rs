@@ -1,9 +1,9 @@
 //! Maintenance: background work of a cache, in steps that a thread of its owner calls.
 //!
 //! Locks are held briefly. Work that takes longer, such as giving memory back to the system or
-//! making huge pages, is done between two locks, on memory that the shard has set aside or that
-//! nobody uses yet. The longest hold of a lock is for copying 2 MiB to a huge page, and not while
-//! the cache grows.
+//! making huge pages, is done between two locks, on memory that the shard has set aside or that is
+//! not used yet. The longest hold of a lock is for copying 2 MiB to a huge page, and not while the
+//! cache grows.
 //!
 //! Why: docs/decisions/0010 and 0014. Tests: tests/maintenance.rs, tests/evict.rs.
 
@@ -20,15 +20,16 @@ use crate::store::SumBudget;
 
 /// Pause between two steps when there was something to do, now or shortly before.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
-/// Pause while a segment is half emptied: what has left it is held twice until it is through.
+/// Pause while a segment is partly emptied: its moved items take memory twice until it is empty.
 const EMPTYING_PAUSE: Duration = Duration::from_micros(100);
-/// Shortest pause, while very much is over: a step in four shards takes some 40 us.
+/// Shortest pause, while very many items are expired: a step in four shards takes some 40 us.
 const HASTY_PAUSE: Duration = Duration::from_micros(50);
 /// Steps of one tick that the shard may have whose turn it is to empty segments.
 const STEPS_PER_TURN: usize = 4;
-/// In what time steps at the present pace should get through what is over.
+/// Time in which steps at the present pace should remove the expired items.
 const GONE_WITHIN: Duration = Duration::from_millis(50);
-/// In what time steps at the present pace should give back all that is to go to the system.
+/// Time in which steps at the present pace should release all memory that is to go back to the
+/// system.
 const RELEASED_WITHIN: Duration = Duration::from_millis(150);
 /// While nothing is to do, a pause is this part of the time since there was.
 const PAUSE_SHARE: u32 = 100;
@@ -48,18 +49,18 @@ const SUMS_PER_TICK: usize = 32;
 const SUMS_PER_BUSY_TICK: usize = 4;
 /// Segments and blocks that one step looks at for such as have none.
 const SUM_LOOKS_PER_TICK: usize = 1 << 14;
-/// How long background maintenance releases memory after it was asked to once: longer than a free
-/// segment is kept.
+/// How long background maintenance releases memory after one request: longer than a free segment
+/// keeps its memory.
 const PURGE_MS: u64 = 10_000;
 
-/// What the cache's owner wants of its background maintenance, which may change at any time.
+/// Settings of background maintenance; the cache's owner may change them at any time.
 #[derive(Debug)]
 pub(super) struct MaintenanceSettings {
-    // Relaxed, all of them: background maintenance hears of a change a moment later, and nothing
-    // else hangs on it.
+    // Relaxed, all of them: background maintenance sees a change a moment later, and nothing else
+    // depends on it.
     expire_effort: AtomicU8,
     release_memory: AtomicBool,
-    /// The moment until which memory is released whatever the other says.
+    /// The moment until which memory is released, even if `release_memory` is off.
     purge_until_ms: AtomicU64,
     /// The shard whose turn it is to empty segments, by its number. No setting, but as loosely
     /// kept.
@@ -90,8 +91,8 @@ impl MaintenanceSettings {
     }
 }
 
-/// A cache's background maintenance at the right pace, for a thread that serves nobody: short
-/// steps, so that it never takes a large part of a processor that others want.
+/// Runs a cache's background maintenance at the right pace, on a thread that serves no clients: in
+/// short steps, so that it never takes a large part of a processor that others need.
 #[derive(Debug, Default)]
 pub struct Maintenance {
     /// The pauses since there was work, and since anything was put on a huge page.
@@ -132,26 +133,27 @@ impl Maintenance {
     }
 }
 
-/// What background maintenance has still to do.
+/// The work that background maintenance has still to do.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     /// Whether there is anything.
     is_any: bool,
-    /// Whether some segment is half emptied.
+    /// Whether some segment is partly emptied.
     is_emptying: bool,
-    /// Items whose time is over and whose memory should be back.
+    /// Expired items whose memory should have been reclaimed.
     overdue: u64,
-    /// Whether blocks are without a checksum.
+    /// Whether some blocks lack a checksum.
     has_sums: bool,
-    /// Free segments that are to go back to the system, one in each step.
+    /// Free segments to return to the system, one in each step.
     surplus: u32,
-    /// Whether they are to go soon.
+    /// Whether to return them soon.
     is_releasing: bool,
 }
 
 impl Waiting {
-    /// How long to pause before the next step in so many shards: the shorter, the more is over or
-    /// goes back to the system, so that a mass expiration is gone as soon as few are.
+    /// The pause before the next step in so many shards: the shorter, the more items are expired or
+    /// the more memory goes back to the system, so that a mass expiration is removed as quickly as
+    /// a small one.
     fn pause(self, shards: usize) -> Duration {
         let steps = self.overdue / (shards * ENTRIES_PER_TICK) as u64;
         let steps = u32::try_from(steps.max(1)).unwrap_or(u32::MAX);
@@ -194,12 +196,12 @@ impl Cache {
     }
 
     /// A bounded piece of background maintenance in each shard: empties segments whose items have
-    /// all expired, and others while more than 1.2 % of what is held is overdue, or 4.5 %
+    /// all expired, and others while more than 1.2 % of the stored bytes are overdue, or 4.5 %
     /// reclaimable; shrinks an index that has become too large, touches the memory that a growing
     /// shard needs next, brings deadlines that come near into the counts, makes checksums of memory
     /// that outlives the process, and gives memory back to the system that was free for ten
-    /// seconds; with [`Config::release_memory`] half a second, and it compacts what is partly dead
-    /// for that. Whether more of it is waiting.
+    /// seconds; with [`Config::release_memory`] half a second, and it compacts segments with
+    /// reclaimable bytes for that. Returns whether more work is waiting.
     ///
     /// To be called as [`Maintenance`] does: ten times a second, and every two milliseconds or
     /// sooner while more is waiting. Holds each shard's lock for some 128 items at most, and every
@@ -210,7 +212,7 @@ impl Cache {
     }
 
     fn tick_shards(&self) -> Waiting {
-        // What a section that goes on still sees does not expire under its eyes.
+        // Items that an unfinished section still sees must not expire before it ends.
         let now = self.config.clock.settled();
         let mut waiting = Waiting::default();
         if self.is_handed_over() {
@@ -255,9 +257,10 @@ impl Cache {
         budget.sums == 0
     }
 
-    /// A piece of background maintenance in each shard. One of them at a time begins to empty what
-    /// is not dead altogether, unless very much is over, and has several steps for it: what has
-    /// left a segment is held twice until it is through, and so it is once in all, and briefly.
+    /// A piece of background maintenance in each shard. Only one shard at a time starts to empty a
+    /// segment that still has live items, unless very many items are expired, and it has several
+    /// steps for it: until the segment is emptied, its moved items take memory twice. So that
+    /// happens once in all, and briefly.
     fn tick_in_turn(&self, effort: Effort, now: Instant, waiting: &mut Waiting) {
         let shards = self.shards.len();
         // Relaxed: see `MaintenanceSettings`.
@@ -287,8 +290,8 @@ impl Cache {
     }
 
     /// One shard's piece of background maintenance; makes memory resident that it will need next,
-    /// if it grows, without the lock. What is still to do in it is added to `waiting`. Whether a
-    /// segment of it is half emptied.
+    /// if it grows, without the lock. Adds the remaining work to `waiting`. Returns whether a
+    /// segment is partly emptied.
     fn tick_shard(
         &self,
         cell: &ShardCell,
@@ -341,12 +344,13 @@ impl Cache {
         true
     }
 
-    /// Puts one stretch of memory that is in full use on a huge page, of the index or of the log of
-    /// some shard. Whether there was any; none while the cache grows, because copying takes a share
-    /// of what memory can do, and none in a small cache, because the page stands beside its memory.
+    /// Moves one stretch of fully used memory, of the index or of the log of some shard, to a huge
+    /// page. Returns whether there was any: none while the cache grows, because copying takes
+    /// memory bandwidth, and none in a small cache, because the page is taken in addition to its
+    /// memory.
     ///
-    /// To be called now and then from a thread that serves nobody. It may itself take milliseconds,
-    /// for a page beside the stretch; it holds a shard's lock while 2 MiB are copied.
+    /// To be called now and then from a thread that serves no clients. It may itself take
+    /// milliseconds, for a page beside the stretch; it holds a shard's lock while 2 MiB are copied.
     pub fn use_huge_pages(&self) -> bool {
         if self.config.memory_bytes / HUGE_PAGE_SHARE < HUGE_PAGE_BYTES {
             return false;

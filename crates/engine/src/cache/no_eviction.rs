@@ -1,9 +1,8 @@
 //! No-eviction partitions: spaces with memory of their own, of which nothing is evicted.
 //!
 //! Each share of [`Config::keep`](crate::Config::keep) is one more shard with its own budget; the
-//! number of a space says which. So no other space can take its memory, nor it theirs, and whatever
-//! goes through the shards one by one covers it too. What differs in a shard is in
-//! `store/no_eviction.rs`.
+//! number of a space selects its share. So no other space can take its memory, nor it theirs, and
+//! code that visits all shards covers it too. What differs in a shard is in `store/no_eviction.rs`.
 //!
 //! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
@@ -28,22 +27,22 @@ pub(super) struct NoEvictionPartition {
     pub(super) bytes: usize,
 }
 
-/// What a share of memory holds.
+/// Statistics of a no-eviction share of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoEvictionStats {
     /// Its memory.
     pub memory_bytes: u64,
-    /// Bytes of it that hold what lives, bookkeeping, and what is unused between. A share refuses
-    /// stores when nearly all is used: some segments are for what is moved.
+    /// Bytes of it that hold live items, bookkeeping, and unused gaps. A share refuses stores when
+    /// nearly all is used: some segments are reserved for compaction.
     pub used_bytes: u64,
     /// Items now.
     pub items: u64,
-    /// Stores that found no room.
+    /// Stores that were refused for lack of space.
     pub refused: u64,
 }
 
 impl NoEvictionPartition {
-    /// Checks that the shares leave enough to the cache.
+    /// Checks that the shares leave enough memory to the rest of the cache.
     pub(super) fn check(config: &Config) -> Result<(), Error> {
         let (bytes, max) = (
             config.kept_bytes(),
@@ -93,7 +92,8 @@ impl Cache {
         self.kept_bytes
     }
 
-    /// What each share of [`Config::keep`] holds, in their order; locks one after the other.
+    /// The statistics of each share of [`Config::keep`], in their order; locks the shards one after
+    /// the other.
     #[must_use]
     pub fn no_eviction_stats(&self) -> Vec<NoEvictionStats> {
         let now = self.now();

@@ -45,7 +45,7 @@ const STRIPES_MAX: usize = 256;
 pub struct Scratch([MaybeUninit<u8>; VALUE_BYTES_MAX]);
 
 impl Scratch {
-    /// Room for one value; costs nothing.
+    /// A buffer for one value; costs nothing.
     #[inline(always)]
     #[must_use]
     pub fn new() -> Scratch {
@@ -62,7 +62,7 @@ impl Default for Scratch {
 /// Why a read could not do without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OptimisticFailure {
-    /// Somebody changed the shard meanwhile: another try may find it at rest.
+    /// Another thread changed the shard meanwhile: a retry may succeed.
     Disturbed,
     /// There is more to do than to copy.
     NeedsLock,
@@ -129,10 +129,10 @@ impl Cache {
         Ok(answer)
     }
 
-    /// An item with a short value, copied to `scratch`, if that can be had at once and without the
-    /// lock. Counts as [`Cache::get`] does, which is to be asked if there is none.
+    /// An item with a short value, copied to `scratch`, if that is possible at once and without the
+    /// lock. Counts as [`Cache::get`] does, which the caller has to use if this returns none.
     ///
-    /// It is for the path of most requests: what is done with the item is compiled into it.
+    /// For the fast path of requests: the code that uses the item is inlined into it.
     #[inline(always)]
     pub fn get_copied<'s>(&self, key: Key<'_>, scratch: &'s mut Scratch) -> Option<Item<'s>> {
         let (cell, now) = (self.cell(key), self.now());
@@ -215,7 +215,7 @@ impl Cache {
     }
 }
 
-/// Lets who disturbed a read for the `nth` time come to an end.
+/// Lets the thread that disturbed a read for the `nth` time finish.
 #[cold]
 #[inline(never)]
 fn wait(nth: u32) {
@@ -253,7 +253,7 @@ impl ShardCell {
         }
     }
 
-    /// Tries again until nobody disturbs it, but not for long.
+    /// Retries until no other thread disturbs it, but not for long.
     #[cold]
     #[inline(never)]
     fn retry_optimistic<R, F: FnOnce(Item<'_>) -> R>(
@@ -263,7 +263,7 @@ impl ShardCell {
         read: F,
     ) -> Result<R, F> {
         for nth in 1..TRIES_MAX {
-            // What a section has written is not shown before it ends, which may take long.
+            // A section's writes stay hidden until it ends, which may take long.
             if self.lock.claim.is_held() {
                 break;
             }
@@ -277,8 +277,8 @@ impl ShardCell {
         Err(read)
     }
 
-    /// Copies the value of the key's item into `scratch`. The index is searched unless the slot
-    /// that a hint has found is as it was then; if that is another key's by now, the key tells.
+    /// Copies the value of the key's item into `scratch`. The index is searched unless the hinted
+    /// slot is unchanged; if it belongs to another key by now, comparing the keys detects it.
     #[inline(always)]
     fn try_optimistic<'s>(
         &self,
@@ -306,7 +306,7 @@ impl ShardCell {
         Ok(item)
     }
 
-    /// The same without asking whether anybody disturbed it: what it finds may be of no moment.
+    /// The same without a check for concurrent changes: its result may be inconsistent.
     #[inline(always)]
     fn copy_out<'s>(
         &self,

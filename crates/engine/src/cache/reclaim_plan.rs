@@ -1,9 +1,8 @@
-//! Reclaim plan: free segments for many short values that are stored together, made in steps
-//! before.
+//! Reclaim plan: frees segments, in steps, before many short values are stored together.
 //!
 //! Short values share segments, so no memory can be reserved for each of them. Instead segments are
-//! emptied. They belong to nobody: other stores may fill them, and empty further ones in turn. The
-//! plan ends all the same, because it processes a bounded number of bytes.
+//! emptied. They are not reserved: other stores may fill them, and empty further ones in turn. The
+//! plan still ends, because it processes a bounded number of bytes.
 //!
 //! Why: docs/decisions/0059. Tests: tests/extent_reservations.rs.
 
@@ -14,7 +13,7 @@ use crate::log::is_better_off_alone;
 
 /// A shard's segments of which at most this part is cleared.
 const CLEARED_SHARE: usize = 4;
-/// How many times what is to be cleared is walked over, at most.
+/// Most walks over the bytes that are to be freed.
 const WALKS_MAX: usize = 8;
 
 /// Free space for short values, shard by shard.
@@ -24,7 +23,7 @@ pub struct ReclaimPlan {
     next: usize,
 }
 
-/// What is to be freed in a shard.
+/// The space to reclaim in one shard.
 #[derive(Clone, Copy, Debug, Default)]
 struct ShardPlan {
     bytes: usize,
@@ -41,7 +40,7 @@ impl ReclaimPlan {
 }
 
 impl Cache {
-    /// The plan for values of these lengths; of those that are not short, nothing is cleared.
+    /// The plan for values of these lengths; long values are left out.
     #[must_use]
     pub fn plan_reclaim<'k>(
         &self,
@@ -50,7 +49,7 @@ impl Cache {
         let mut shards = vec![ShardPlan::default(); self.sharing()];
         for (key, value_bytes) in values {
             let bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
-            // Where nothing may leave there is nothing to be cleared.
+            // In a no-eviction partition there is nothing to evict.
             let shard = shards.get_mut(self.number_of(key));
             if let Some(shard) = shard.filter(|_| !is_better_off_alone(bytes, self.segment_bytes)) {
                 shard.bytes += bytes;

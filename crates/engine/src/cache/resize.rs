@@ -1,9 +1,9 @@
 //! Resize: how much of its memory a cache uses while it runs, from a quarter up to all.
 //!
-//! What is not to be used is taken out of the budget that all shards share, into a [`Balloon`].
-//! Maintenance inflates it, a segment at a time: in each step the shards that hold more than their
-//! part empty one, as for the next insert. To grow, the balloon is deflated at once, and the shards
-//! take the memory as they need it.
+//! Memory that the cache must not use moves from the budget that all shards share to a [`Balloon`].
+//! Maintenance inflates it, a segment at a time: in each step the shards above their part empty one
+//! segment, as for the next insert. To grow, the balloon is deflated at once, and the shards take
+//! the memory as they need it.
 //!
 //! Invariant: the bytes of the balloon and of the shards together never exceed the memory.
 //! Tests: tests/resize.rs.
@@ -17,10 +17,10 @@ use crate::error::Error;
 /// The least part of its memory that a cache uses, as a divisor.
 const LEAST_PART: usize = 4;
 
-/// What of the memory is not used.
+/// The part of the memory that is not to be used.
 #[derive(Debug, Default)]
 pub(super) struct Balloon {
-    // Relaxed: background maintenance hears of a change a moment later.
+    // Relaxed: background maintenance sees a change a moment later.
     wanted: AtomicUsize,
     taken: Mutex<usize>,
 }
@@ -51,12 +51,12 @@ impl Cache {
         reserved.div_ceil(LEAST_PART)
     }
 
-    /// Changes how much memory it uses; with less, items leave in the next steps of background
-    /// maintenance.
+    /// Changes how much memory it uses; with less, the next steps of background maintenance evict
+    /// items.
     ///
     /// # Errors
-    /// [`Error::MemoryTooSmall`] below a quarter of what it was made with and all that is kept,
-    /// [`Error::TooLarge`] above all of it.
+    /// [`Error::MemoryTooSmall`] below a quarter of its original memory plus all no-eviction
+    /// shares, [`Error::TooLarge`] above its original memory.
     pub fn set_memory_bytes(&self, bytes: usize) -> Result<(), Error> {
         let max = self.config.memory_bytes;
         let min = self.kept_bytes() + Cache::least_memory_bytes(self.sharing_bytes());

@@ -8,8 +8,8 @@ use crate::space::Space;
 use crate::stats::SpaceStats;
 
 impl Cache {
-    /// How many items a space has; locks one shard after the other. What has expired is not
-    /// counted, as long as [`Cache::tick`] is called.
+    /// How many items a space has; locks one shard after the other. Expired items are not counted,
+    /// as long as [`Cache::tick`] is called.
     #[must_use]
     pub fn space_stats(&self, space: Space) -> SpaceStats {
         let now = self.now();
@@ -27,12 +27,12 @@ impl Cache {
         sum
     }
 
-    /// Ends a space: its items are gone, and nobody may use the number again. The main space is
-    /// flushed instead.
+    /// Retires a space: its items become misses, and its number must not be used again. The main
+    /// space is flushed instead.
     ///
     /// Cost: a moment in each shard, however many items there are. They are purged by
-    /// [`Cache::tick`], by insertions while memory is short, and whenever one is met; only what is
-    /// purged counts as dead ([`Stats::dead_bytes`](crate::Stats::dead_bytes)).
+    /// [`Cache::tick`], by insertions while memory is short, and when a lookup finds one; only
+    /// purged items count as reclaimable ([`Stats::dead_bytes`](crate::Stats::dead_bytes)).
     pub fn retire_space(&self, space: Space) {
         if space == Space::MAIN {
             self.flush_space(space);
@@ -72,7 +72,8 @@ impl Cache {
     fn empty_space(&self, cell: &super::ShardCell, space: Space) {
         const BUCKETS: usize = 64;
         let now = self.now();
-        // Entries move from home to partner only: what the first round misses, the second meets.
+        // Entries move from home to partner only: the second round finds those that the first one
+        // misses.
         for _ in 0..2 {
             let mut reversed = Some(0);
             while let Some(mut at) = reversed {

@@ -3,11 +3,11 @@
 //! An estimate from the segments' expiry histograms (`expiry_histogram.rs`), without a look at any
 //! item. A shard's histograms are copied under its lock, and spread over the steps without it.
 //!
-//! Accuracy: the bytes of a bin count as expiring evenly between its first and last moment. What
-//! expires by some moment is exact to about 1 % of all that the cache holds if items are stored
-//! once with one TTL, to 6 % if a segment has TTLs of all lengths, and to 25 % if most items were
-//! overwritten in place. Items are counted by their segment's mean size. A delayed flush is not
-//! taken into account.
+//! Accuracy: the bytes of a bin count as expiring evenly between its first and last moment. The
+//! bytes that expire by some moment are exact to about 1 % of all that the cache holds if items are
+//! stored once with one TTL, to 6 % if a segment has TTLs of all lengths, and to 25 % if most items
+//! were overwritten in place. Items are counted by their segment's mean size. A delayed flush is
+//! not taken into account.
 //!
 //! Tests: tests/timeline.rs.
 
@@ -31,8 +31,8 @@ pub struct Leaving {
     pub bytes: u64,
 }
 
-/// When the items of a cache leave it because of their deadlines, unless something else takes them
-/// away; each of the three spans begins now.
+/// When the items of a cache expire, unless they are removed before; each of the three spans begins
+/// now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiryTimeline {
     /// Past their deadline, with their memory not yet taken back.
@@ -50,7 +50,7 @@ pub struct ExpiryTimeline {
 }
 
 impl Cache {
-    /// When items leave because of their deadlines: estimates; see [`ExpiryTimeline`].
+    /// Estimates when items expire; see [`ExpiryTimeline`].
     ///
     /// Cost: a few words for each bin of each segment's histogram, some thousands in
     /// all; each shard is locked while its own are copied.
@@ -98,7 +98,7 @@ impl Amount {
     }
 }
 
-/// Items that die between two moments.
+/// Items that expire between two moments.
 #[derive(Clone, Copy, Debug)]
 struct ExpiringItems {
     amount: Amount,
@@ -106,7 +106,7 @@ struct ExpiringItems {
     until_ms: f64,
 }
 
-/// Copies what a shard knows of expiries; returns what does not expire.
+/// Copies a shard's expiry histograms; returns the amount that does not expire.
 fn copy_out(shard: &Shard, bins: &mut Vec<ExpiringItems>) -> Amount {
     let mut never = Amount::default();
     for (_, segment) in shard.store.segments() {
@@ -183,7 +183,7 @@ impl Sums {
 }
 
 impl ExpiringItems {
-    /// The part that dies in `[from_ms, until_ms)`.
+    /// The part that expires in `[from_ms, until_ms)`.
     fn within(&self, from_ms: f64, until_ms: f64) -> Amount {
         let width_ms = self.until_ms - self.from_ms;
         if width_ms <= 0.0 {
@@ -195,12 +195,12 @@ impl ExpiringItems {
     }
 }
 
-/// So many steps of equal length from now on.
+/// A number of steps of equal length, starting now.
 struct Steps<const N: usize> {
     step_ms: f64,
-    /// What falls into a step.
+    /// The amount that expires in each step.
     parts: [Amount; N],
-    /// By how much each step has more than the one before, of expiries that go over whole steps.
+    /// The increase of each step over the one before, for expiries that span whole steps.
     rises: [Amount; N],
 }
 
@@ -213,7 +213,8 @@ impl<const N: usize> Steps<N> {
         }
     }
 
-    /// Adds what dies in these steps: one by one at both ends, the whole steps between at once.
+    /// Adds the items that expire in these steps: one by one at both ends, the whole steps between
+    /// at once.
     fn add(&mut self, expiring: &ExpiringItems) {
         let end_ms = self.step_ms * N as f64;
         if expiring.until_ms < 0.0 || expiring.from_ms >= end_ms {

@@ -1,14 +1,14 @@
 //! Section: the shards that a section of several operations has claimed.
 //!
 //! A section claims the shards of its keys in the order of their numbers, each once
-//! ([`Section::begin`]); other threads wait at these shards and go on at all others. A section that
-//! comes upon another key may extend its claims: a shard that is free it takes at once
-//! ([`Section::extend`]). For one that is not free it waits only if it cannot begin anew
+//! ([`Section::begin`]); other threads wait at these shards and continue at all others. A section
+//! that needs a further key may extend its claims: it takes a free shard at once
+//! ([`Section::extend`]). It waits for a claimed one only if it cannot restart
 //! ([`Section::extend_waiting`]), and only one section at a time may: the extender.
 //!
-//! Nothing waits in a circle: who waits for a claim holds claims of lower shards only, but for the
-//! extender. Whoever holds claims and waits while there is one gives its claims up and begins anew,
-//! which nobody notices, because its section has not begun.
+//! There is no deadlock: a thread that waits for a claim holds claims of lower shards only, except
+//! for the extender. While there is an extender, a waiting thread releases its claims and restarts,
+//! which is invisible, because its section has not begun.
 //!
 //! Why, with the proof: docs/decisions/0082. Tests: tests/claims.rs, tests/loom.rs.
 
@@ -30,7 +30,7 @@ const LOOKS: u32 = if cfg!(any(cellar_loom, miri)) { 1 } else { 200 };
 
 /// Shards that can be claimed, by their numbers.
 pub(crate) trait Shards {
-    /// What a shard's mutex guards.
+    /// The data that a shard's mutex guards.
     type Shard;
 
     /// How many there are.
@@ -109,7 +109,7 @@ pub(super) fn check_has_no_claims() {
     assert!(!HAS_CLAIMS.get(), "a section keeps to what it has claimed");
 }
 
-/// What became of the wish for another shard; see [`Claims::extend`](crate::Claims::extend).
+/// The result of requesting another shard; see [`Claims::extend`](crate::Claims::extend).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extended {
     /// The section has it.
@@ -131,13 +131,13 @@ pub(crate) struct Extender {
     ended: Condvar,
 }
 
-/// What sections that want to wait out of order know of each other.
+/// The shared state of sections that want to wait out of order.
 #[derive(Debug, Default)]
 struct Extending {
     extender: Option<Claimant>,
     /// The shard that the extender waits for.
     wanted: Option<usize>,
-    /// Those that wait until there is no extender, all of which have claims.
+    /// Threads with claims that wait until there is no extender.
     waiting: Vec<Claimant>,
 }
 
@@ -147,7 +147,7 @@ impl Extender {
         self.is_active.load(Ordering::SeqCst)
     }
 
-    /// Waits, for who has no claims, until there is no extender.
+    /// Waits, for a thread without claims, until there is no extender.
     #[cold]
     fn wait(&self) {
         let mut state = lock(&self.state);
@@ -253,7 +253,7 @@ impl<'s, S: Shards> Section<'s, S> {
         }
         let (claim, mutex) = self.shards.shard(number);
         for _ in 0..LOOKS {
-            // A section that looks for a moment only stands in nobody's way.
+            // A section that only looks blocks no other thread.
             if !claim.is_held() {
                 let guard = lock(mutex);
                 let is_taken = claim.try_take(self.claimant, self.intent);

@@ -29,8 +29,8 @@ impl PrivatePrefixes {
         PrivatePrefixes { prefixes, lengths }
     }
 
-    /// The prefix that makes a key's family: the longest private one, or what stands before the
-    /// first separator if that is longer. Empty for a key with neither.
+    /// The prefix that makes a key's family: the longest private one, or the part before the first
+    /// separator if that is longer. Empty for a key with neither.
     pub(crate) fn prefix_of<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         let common = common_prefix(key);
         let longer = self.lengths.iter().take_while(|&&n| n > common.len());
@@ -52,7 +52,7 @@ impl PrivatePrefixes {
     }
 }
 
-/// What stands before the first separator.
+/// The part of a key before its first separator.
 fn common_prefix(key: &[u8]) -> &[u8] {
     let front = &key[..key.len().min(PREFIX_BYTES_MAX)];
     let end = front.iter().position(|byte| matches!(byte, b':' | b'/'));

@@ -1,6 +1,6 @@
-//! Train: how a family's dictionary is made of sampled values, and what it saves.
+//! Train: makes a family's dictionary from sampled values, and measures its saving.
 //!
-//! Three of four values train, the fourth tells what the dictionary saves of values that it has
+//! Three of four values train, the fourth measures what the dictionary saves on values that it has
 //! not seen.
 //!
 //! Why: docs/decisions/0084. Tests: those of `compress.rs`, tests/compress.rs.
@@ -11,18 +11,18 @@ use super::{Dictionary, Timer, pack};
 pub(crate) const SAMPLE_BYTES: usize = 512 << 10;
 pub(crate) const SAMPLE_BYTES_MIN: usize = 128 << 10;
 const DICTIONARY_BYTES: usize = 32 << 10;
-/// One of so many values shows what a dictionary saves.
+/// One of so many values measures what a dictionary saves.
 const SHOWN_SHARE: usize = 4;
 /// Where a trained dictionary has its own number, which no frame needs.
 const ID_BYTES: std::ops::Range<usize> = 4..8;
 
-/// A dictionary, and what it leaves of values of its family.
+/// A dictionary, and its saving on values of its family.
 #[derive(Debug)]
 pub(crate) struct Trained {
     pub(crate) dictionary: Dictionary,
-    /// What the dictionary was made of.
+    /// The bytes from which the dictionary was made.
     pub(crate) bytes: Vec<u8>,
-    /// Bytes of the values that show what it saves.
+    /// Bytes of the values that measure its saving.
     pub(crate) plain_bytes: usize,
     /// Bytes of these as they would be stored, with this dictionary and with the one before.
     pub(crate) packed_bytes: usize,

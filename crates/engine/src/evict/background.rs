@@ -12,23 +12,24 @@ use crate::expire::{Overdue, flow_of};
 use crate::segment::{Flow, Queue, Stream, Use};
 use crate::store::{Located, Store};
 
-/// What background maintenance leaves alone of what is free: the reserve, and a segment for each
-/// flow of survivors.
+/// Free segments that background maintenance does not use: the reserve, and one for each flow of
+/// survivors.
 const EXPIRE_RESERVE: usize = RESERVE + 2;
-/// So long after live items had to leave, what is dead is left to eviction, which knows better what
-/// is worth a copy while memory is short.
+/// For this long after an eviction of live items, expired items are left to eviction, which knows
+/// better what is worth a copy while memory is short.
 const EVICTING_MS: u64 = 60_000;
-/// So long after live items had to leave, what was deleted or overwritten is left to eviction.
+/// For this long after an eviction of live items, deleted and overwritten items are left to
+/// eviction.
 const EVICTED_MS: u64 = 1_000;
 /// Entries that one call of [`Reclaimer::tick`] processes, and bytes of them that it copies, or one
 /// item that has more.
 pub(crate) const ENTRIES_PER_TICK: usize = 128;
 const COPY_BYTES_PER_TICK: usize = 256 << 10;
-/// Items that leave the log, having left the index together, in the time of one that is looked up;
-/// and in the time of how many a segment of such is freed as a whole.
+/// Unlinked items that are removed from the log in the time of one lookup; and in the time of how
+/// many a segment of such items is freed as a whole.
 const UNLINKED_PER_ENTRY: usize = 8;
 const ENTRIES_PER_SEGMENT: usize = 16;
-/// Buckets of which one tick takes out what leaves together.
+/// Buckets in which one tick unlinks entries of a bulk unlink.
 const BUCKETS_PER_TICK: usize = 2_048;
 /// Pause of background maintenance between two looks at all segments when the first found nothing
 /// to do.
@@ -37,9 +38,9 @@ const SCAN_MS: u64 = 50;
 const SHRINK_PER_TICK: usize = 64;
 
 impl Reclaimer {
-    /// Maintenance off the request path: empties segments whose items are all dead, and others
-    /// while more is overdue or reclaimable than may be; if memory is to be released, those that
-    /// are largely dead for any reason; shrinks the index. Whether some of it is left.
+    /// Maintenance off the request path: empties segments without live items, and others while too
+    /// many bytes are overdue or reclaimable; if memory is to be released, segments that are mostly
+    /// reclaimable; shrinks the index. Returns whether some of it is left.
     pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         self.may_pack = true;
         let is_left = self.tick_packing(store, effort, now);
@@ -95,15 +96,16 @@ impl Reclaimer {
         store.shrink_index(SHRINK_PER_TICK) || allowance.is_used_up(0)
     }
 
-    /// Whether background maintenance is in the midst of a segment and has room to go on at once.
+    /// Whether background maintenance has partly emptied a segment and has the space to continue at
+    /// once.
     pub(crate) fn is_emptying(&self, now: Instant) -> bool {
         let is_maintenance_victim =
             |victim: &Victim| !matches!(victim.purpose, Purpose::Evict | Purpose::Pack);
         self.victim.as_ref().is_some_and(is_maintenance_victim) && now >= self.nothing_dead_until
     }
 
-    /// Makes the segment the victim that has most overdue, if there is too much in all and room for
-    /// what is alive in it; whether there was.
+    /// Makes the segment with most overdue bytes the victim, if too many are overdue in all and
+    /// there is space for its live items; returns whether it did.
     fn expire(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTING_MS);
         if is_evicting || store.available_segments(EXPIRE_RESERVE) < EXPIRE_RESERVE {
@@ -117,9 +119,9 @@ impl Reclaimer {
         true
     }
 
-    /// Makes the segment the victim that has most reclaimable bytes, whatever made them so, if too
-    /// many are in all; whether there was. Segments are emptied one after the other with a
-    /// pause between, so that it costs little at any time.
+    /// Makes the segment with most reclaimable bytes, for any reason, the victim if there are too
+    /// many in all; returns whether it did. Segments are emptied one after the other with a pause
+    /// between, so that it costs little at any time.
     fn reclaim(&mut self, store: &mut Store, now: Instant) -> bool {
         let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTED_MS);
         if now < self.reclaim_at || is_evicting || store.available_segments(RESERVE) < RESERVE {
@@ -152,7 +154,7 @@ impl Reclaimer {
     /// whether there was.
     fn compact_unlinked(&mut self, store: &mut Store) -> bool {
         let unlinked = store.next_unlinked();
-        // Who still reads it does so without the lock, and keeps it from use until then.
+        // Remaining readers hold no lock; their pins keep the segment from being reused.
         let unlinked = unlinked.filter(|&number| store.segment(number).used == Use::Sealed);
         if let Some(segment) = unlinked {
             self.set_victim(store, segment, Purpose::Compact, 0);
@@ -188,9 +190,9 @@ impl Reclaimer {
         store.retire_segment(victim.segment);
     }
 
-    /// Moves a live item of background maintenance's victim to those of its queue that have as long
-    /// to live, while there is room; whether there was. If not, background maintenance rests:
-    /// nobody needs what it would reclaim.
+    /// Moves a live item of background maintenance's victim to the items of its queue with a
+    /// similar remaining lifetime, while there is free space; returns whether there was. If not,
+    /// background maintenance pauses: the memory that it would reclaim is not needed.
     pub(super) fn move_in_background(
         &mut self,
         store: &mut Store,
@@ -203,7 +205,7 @@ impl Reclaimer {
             .victim
             .is_some_and(|one| one.purpose == Purpose::Compact);
         let flow = match compacts && store.available_segments(RESERVE) < RESERVE {
-            // Segments are few: what lies with what is stored takes no segment more.
+            // With few segments, writing moved items beside new ones takes no further segment.
             true => Flow::Fresh,
             false => flow_of(&located.layout, store.segment(located.segment), now),
         };

@@ -1,7 +1,8 @@
 //! Packing: which items are compressed when they move, and which segments are emptied for that.
 //!
-//! Values are compressed in the share of an insertion's work and by background maintenance, never
-//! while somebody waits for room: an operation finds an item in the form in which it first met it.
+//! Values are compressed in an insertion's share of the work and by background maintenance, never
+//! while an operation waits for space: an operation finds an item in the form in which it first saw
+//! it.
 //!
 //! Why: docs/decisions/0084. Tests: tests/compress.rs.
 
@@ -14,16 +15,16 @@ use crate::store::{Form, Store};
 
 /// Segments that one call looks at for plain values.
 const LOOKS_MAX: usize = 8;
-/// The small queue is compressed beyond so many times its share: what is in the rest soon leaves
-/// or moves.
+/// The small queue is compressed beyond so many times its share: items in the rest are soon evicted
+/// or moved.
 const SMALL_SHARES: usize = 2;
-/// Free segments that background maintenance leaves to insertions.
+/// Free segments that background maintenance leaves for insertions.
 const FREE_BESIDE: usize = 4;
 /// Pause between two segments that background maintenance compresses in a shard.
 const PAUSE_MS: u64 = 20;
 
 impl Reclaimer {
-    /// What an item becomes that moves.
+    /// The form that a moved item gets.
     pub(super) fn form(&self) -> Form {
         match self.may_pack {
             true => Form::Packed,
@@ -40,8 +41,8 @@ impl Reclaimer {
         Stream { queue, flow }
     }
 
-    /// Makes the segment the victim whose plain values are to be compressed before any live item
-    /// leaves, if there is one; whether there was.
+    /// Makes a segment whose plain values are to be compressed the victim, before any live item is
+    /// evicted, if there is one; returns whether there was.
     pub(super) fn pack(&mut self, store: &mut Store) -> bool {
         if !self.may_pack || !store.packs() {
             return false;
@@ -93,7 +94,7 @@ impl Reclaimer {
         false
     }
 
-    /// Leaves a segment as far as it is compressed: somebody waits for room.
+    /// Stops compressing a segment: an operation waits for space.
     pub(super) fn leave_packing(&mut self) {
         self.victim = self.victim.filter(|one| one.purpose != Purpose::Pack);
     }

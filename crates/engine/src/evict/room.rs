@@ -1,11 +1,12 @@
-//! Room: memory that is reclaimed for one value, in steps for a long one.
+//! Room: reclaims memory for one value, in steps for a long one.
 //!
-//! To reclaim 256 MiB from small items takes half a second. So whoever needs that much asks again
-//! and again, and others are served in between. A call processes a bounded number of entries and
-//! bytes; a segment that is half emptied stays the victim, for the next call or insertion.
+//! To reclaim 256 MiB from small items takes half a second. So an operation that needs that much
+//! calls this repeatedly, and other requests are served in between. A call processes a bounded
+//! number of entries and bytes; a partly emptied segment stays the victim, for the next call or
+//! insertion.
 //!
-//! Where nothing may be evicted, a store that finds no room compacts the segments with the least
-//! live bytes ([`Reclaimer::reclaim_room`]).
+//! Where nothing may be evicted, a store without enough free space compacts the segments with the
+//! least live bytes ([`Reclaimer::reclaim_room`]).
 //!
 //! Why: docs/decisions/0052, 0053. Tests: tests/room.rs, tests/keep.rs.
 
@@ -19,21 +20,21 @@ use crate::store::{Store, extent_encoding};
 
 /// Entries that one call looks at.
 pub(crate) const STEP_ENTRIES: usize = 4_096;
-/// Bytes of entries that one call looks at, or one item that has more; what it frees is no more
-/// than that and a segment, or a piece of an extent.
+/// Bytes of entries that one call processes, or one item that has more; it frees no more than that
+/// and a segment, or a piece of an extent.
 pub(crate) const STEP_BYTES: usize = 2 << 20;
 
 /// Segments that are emptied for one store, at most.
 const ROUNDS_MAX: usize = 64;
 
-/// What one call has reclaimed.
+/// The result of one call that reclaims space.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reclaimed {
     /// Bytes that went back to the budget.
     pub(crate) bytes: usize,
     /// Bytes of entries that were looked at.
     pub(crate) walked_bytes: usize,
-    /// Whether anything was done: if not, nothing may leave at this moment.
+    /// Whether anything was done: if not, nothing can be evicted at present.
     pub(crate) is_any: bool,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct Reclaimed {
 pub(super) const NO_EXTENT: u32 = u32::MAX;
 
 impl Allowance {
-    /// That of one call for a room for which so many bytes may still be copied.
+    /// The allowance of one call for a reservation for which so many bytes may still be copied.
     fn for_room(copy_bytes: usize) -> Allowance {
         Allowance {
             entries: STEP_ENTRIES,
@@ -54,8 +55,8 @@ impl Allowance {
 }
 
 impl Reclaimer {
-    /// From here on nothing leaves at once for a long value, for which this extent was made, if any
-    /// was. Its maker keeps it pinned.
+    /// From here on nothing is evicted at once for a long value; `extent` was reserved for it, if
+    /// any was. Its owner keeps it pinned.
     pub(crate) fn wait_for_room(&mut self, extent: Option<u32>) {
         (self.waits_for_room, self.offered) = (true, extent.unwrap_or(NO_EXTENT));
     }
@@ -65,13 +66,13 @@ impl Reclaimer {
         (self.waits_for_room, self.offered) = (false, NO_EXTENT);
     }
 
-    /// Whether nothing is to leave at once.
+    /// Whether nothing may be evicted at once.
     #[inline]
     pub(crate) fn waits_for_room(&self) -> bool {
         self.waits_for_room
     }
 
-    /// The extent that was made for what is stored.
+    /// The extent that was reserved for the stored value.
     #[inline]
     pub(crate) fn offered(&self) -> Option<u32> {
         (self.offered != NO_EXTENT).then_some(self.offered)
@@ -110,7 +111,7 @@ impl Reclaimer {
                     break;
                 }
             } else if !store.check_next(now) {
-                // What is kept for insertions goes last.
+                // Segments held back for insertions are released last.
                 match store.release_segment() {
                     0 => break,
                     bytes => reclaimed.bytes += bytes,
@@ -196,7 +197,7 @@ impl Reclaimer {
         self.newest = Newest::Stays;
     }
 
-    /// Whether there is a segment to be emptied for room.
+    /// Whether a segment can be emptied to reclaim space.
     fn has_victim_for_room(&mut self, store: &mut Store, now: Instant) -> bool {
         if store.never_evicts() {
             store.purge_for_room();
@@ -218,14 +219,14 @@ impl Reclaimer {
             self.choose(store, now);
         }
         if self.victim.is_none() {
-            // Only open segments are left: they may leave as well.
+            // Only open segments are left: they may be emptied as well.
             store.seal_open();
             self.choose(store, now);
         }
     }
 
-    /// Room for an item of `spec` where nothing may leave for it: expired and deleted bytes are
-    /// reclaimed, as far as copies of two segments go. What they reclaim is there for the next one.
+    /// Space for an item of `spec` where nothing may be evicted: expired and deleted bytes are
+    /// reclaimed, within the copies of two segments. The next item can use what these reclaim.
     pub(super) fn reclaim_room(
         &mut self,
         store: &mut Store,
@@ -261,7 +262,7 @@ impl Reclaimer {
     }
 }
 
-/// A full segment to be emptied of which least is alive. If there is none, an open one with dead
+/// The full segment with the fewest live bytes. If there is none, an open one with reclaimable
 /// bytes counts as full.
 pub(super) fn emptiest_of(store: &mut Store, now: Instant) -> Option<u32> {
     emptiest(store, now).or_else(|| {

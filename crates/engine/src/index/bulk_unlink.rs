@@ -19,12 +19,12 @@ use crate::table::{BUCKET_SLOTS, FETCHED, offset_of};
 pub(super) struct BulkUnlink {
     /// log2 of the bytes in a segment.
     shift: u32,
-    /// For each segment by its number: zero if its entries stay, else one more than those that were
-    /// taken out and had never been fetched.
+    /// For each segment by its number: zero if its entries stay, else one more than its removed
+    /// entries that had never been fetched.
     marks: Vec<u32>,
     /// How many of them are not zero.
     marked: usize,
-    /// Those that were not asked for yet.
+    /// The segments that [`Index::next_unlinked`] has not returned yet.
     segments: Vec<u32>,
     progress: Progress,
 }
@@ -34,7 +34,7 @@ pub(super) struct BulkUnlink {
 enum Progress {
     /// Up to a bucket.
     At(usize),
-    /// All of them. What the table grows by after that holds nothing of the bulk unlink.
+    /// All of them. Buckets that the table gains later contain no entries of the bulk unlink.
     Done,
     /// Some of them, and no more will be; or all segments were asked for.
     Over,
@@ -45,7 +45,7 @@ impl Index {
     /// none may be added any more.
     pub(crate) fn begin_bulk_unlink(&mut self, segments: Vec<u32>, shift: u32) {
         let end = segments.iter().max().map_or(0, |&last| last as usize + 1);
-        // Of the one before, what it had counted of segments that are still there.
+        // From the bulk unlink before, the counts of segments that still exist.
         let mut marks = self.bulk.take().map_or_else(Vec::new, |bulk| bulk.marks);
         marks.resize(end.max(marks.len()), 0);
         for &segment in &segments {
@@ -62,7 +62,7 @@ impl Index {
         }));
     }
 
-    /// Takes out what is of the bulk unlink in the next so many buckets.
+    /// Removes the entries of the bulk unlink in the next `buckets` buckets.
     pub(crate) fn step_bulk_unlink(&mut self, buckets: usize) {
         let Some(mut bulk) = self.bulk.take() else {
             return;
@@ -83,8 +83,8 @@ impl Index {
         self.bulk = Some(bulk);
     }
 
-    /// Breaks a bulk unlink off: entries that were not taken out stay, and their items leave one by
-    /// one. What is of it is known until then, or until another bulk unlink begins.
+    /// Stops a bulk unlink: remaining entries stay, and their items are removed one by one. Removed
+    /// entries are remembered until their items are removed, or until another bulk unlink begins.
     pub(crate) fn break_bulk_unlink(&mut self) {
         if let Some(bulk) = &mut self.bulk {
             bulk.progress = Progress::Over;
@@ -129,7 +129,7 @@ impl Index {
                 return Some(segment);
             }
         }
-        // Those that somebody still reads leave later, one by one.
+        // Segments that are still being read are removed later, one by one.
         bulk.progress = Progress::Over;
         self.drop_empty_bulk_unlink();
         None
@@ -156,8 +156,8 @@ impl Index {
         }
     }
 
-    /// Counts one entry less of those that were taken out of a segment and had never been fetched;
-    /// whether there was one.
+    /// Takes off one removed entry of a segment that had never been fetched; returns whether there
+    /// was one.
     pub(crate) fn take_unfetched(&mut self, segment: u32) -> bool {
         let marks = self.bulk.as_mut().map(|bulk| &mut bulk.marks);
         let mark = marks.and_then(|marks| marks.get_mut(segment as usize));
@@ -170,7 +170,7 @@ impl Index {
         self.unlinked
     }
 
-    /// Counts so many of them no more.
+    /// Subtracts so many removed entries.
     pub(crate) fn remove_unlinked(&mut self, items: usize) {
         self.unlinked -= items;
         self.items -= items;
@@ -199,7 +199,7 @@ impl BulkUnlink {
         self.marks.get(segment as usize).copied().unwrap_or(0)
     }
 
-    /// Whether what a slot holds is to be taken out; an entry that was never fetched is counted.
+    /// Whether a slot's entry has to be removed; an entry that was never fetched is counted.
     #[inline]
     fn takes(&mut self, word: u64) -> bool {
         let Some(offset) = offset_of(word) else {

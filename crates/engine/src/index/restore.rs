@@ -1,8 +1,9 @@
-//! Restore: how what is left of a table in memory that outlived its process becomes one again.
+//! Restore: makes a table of memory that has outlived its process.
 //!
-//! Its shape is what was noted last. A process that ended amid a split or a merge has left entries
-//! in one bucket where no lookup comes ([`Index::undo_growth`] moves them back). One that ended
-//! amid a move has left an entry in both of its buckets, which is seen when its item is checked.
+//! Its shape is the last recorded one. A process that was killed during a split or a merge has left
+//! entries in a bucket where no lookup finds them ([`Index::undo_growth`] moves them back). One
+//! killed during a move has left an entry in both of its buckets, which the check of its item
+//! detects.
 //!
 //! Tests: tests/restart.rs.
 
@@ -30,7 +31,7 @@ impl Index {
         is_known && self.table.region().populate(0, self.touched)
     }
 
-    /// Writes down what is known of the table besides its slots.
+    /// Serializes the table's state besides its slots.
     pub(crate) fn serialize(&self, out: &mut Serializer) {
         (self.table.shape().pack(), self.items).serialize(out);
         (self.unlinked, self.touched).serialize(out);
@@ -58,8 +59,8 @@ impl Index {
         })
     }
 
-    /// Moves entries back that a split or a merge had moved when the process ended, and whose shape
-    /// was not noted any more. Takes out what is no such entry; how many these were.
+    /// Moves entries back that a split or a merge had moved when the process was killed, and whose
+    /// shape was not recorded any more. Removes invalid entries; returns how many.
     pub(crate) fn undo_growth(&mut self) -> usize {
         let Shape { level, split } = self.table.shape();
         let mut dropped = 0;
@@ -104,11 +105,11 @@ impl Index {
     /// Where the entry in a slot leads, if there is one.
     #[inline]
     pub(crate) fn leads_to(&self, number: usize) -> Option<usize> {
-        // Relaxed: nobody else is at work yet.
+        // Relaxed: no other thread runs yet.
         offset_of(self.table.slots()[number].load(Ordering::Relaxed))
     }
 
-    /// Whether a slot holds what is no entry.
+    /// Whether a slot holds an invalid entry.
     pub(crate) fn is_nonsense(&self, number: usize) -> bool {
         self.is_used(SlotRef(number)) && self.leads_to(number).is_none()
     }
@@ -141,8 +142,8 @@ impl Index {
         self.items -= entries;
     }
 
-    /// Calls `each` with the number of every slot in the two buckets of a hash that leads to this
-    /// offset, whatever else it holds.
+    /// Calls `each` with the number of every slot in the two buckets of a hash that points to this
+    /// offset, whatever its other bits.
     #[inline]
     pub(crate) fn each_leading_to(&self, hash: u64, offset: usize, mut each: impl FnMut(usize)) {
         let shape = self.table.shape();
@@ -168,7 +169,7 @@ impl Index {
         slots.into_iter().flatten().collect()
     }
 
-    /// Gives the memory behind the table back, which is nobody's.
+    /// Releases the unused memory behind the table.
     pub(crate) fn release_rest(&mut self) {
         let end = self.buckets() * BUCKET_BYTES;
         let region = self.table.region();

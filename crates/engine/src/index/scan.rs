@@ -1,16 +1,16 @@
-//! Scan: to see every entry of the index once, whatever is moved meanwhile.
+//! Scan: shows every entry of the index once, even if entries move meanwhile.
 //!
-//! A scan follows the addresses with their bits reversed, so whatever is split or merged, all that
-//! lies before its position stays before it. It does so twice: for entries in their home buckets,
-//! then for those in the partner. Where an entry lies tells whether it was shown, unless it was
-//! moved between its two buckets meanwhile: so each scan under way keeps which entries were shown
-//! and lie ahead of it, and which were not and lie behind. The latter it shows in the end.
+//! A scan follows the addresses with their bits reversed, so splits and merges leave all entries
+//! before its position before it. It does so twice: for entries in their home buckets, then for
+//! those in the partner. The position of an entry shows whether it was seen, unless it was moved
+//! between its two buckets meanwhile: so each scan records which seen entries lie ahead of it, and
+//! which unseen ones lie behind. It shows the latter in the end.
 //!
-//! A scan that takes no step for a while, or of which too much would have to be kept, is dropped.
-//! If it comes back it begins the shard anew, with more time and room.
+//! A scan that takes no step for a while, or needs too many records, is dropped. If its cursor
+//! comes back, it restarts the shard with a longer timeout and more records.
 //!
-//! Entries are told apart by home address and tag. Of two that have both alike, one may be shown
-//! twice, none is missed. Why: docs/decisions/0078.
+//! Entries are identified by home address and tag. Of two that have both in common, one may be
+//! shown twice, none is missed. Why: docs/decisions/0078.
 //! Tests: at the end of this file, tests/listing.rs.
 
 use std::collections::{HashSet, VecDeque};
@@ -19,15 +19,14 @@ use super::{Index, SlotRef};
 use crate::clock::Instant;
 use crate::table::{BUCKET_SLOTS, GROWTH_BITS, PARTNER, TAG_SHIFT, entries, matches};
 
-/// How long a scan is kept after its last step, at first.
+/// How long a scan stays valid after its last step, at first.
 const PATIENCE_MS: u64 = 60_000;
-/// Entries that a scan keeps of each kind, at first: at least so many, or this part of all.
+/// Entries that a scan records of each kind, at first: at least so many, or this part of all.
 const RECORD_MIN: usize = 32_768;
 const RECORD_SHARE: usize = 16;
-/// How often patience and room may double.
+/// How often timeout and records may double.
 const DOUBLINGS_MAX: u32 = 16;
-/// Scans of one shard that are under way, and numbers that are remembered of those that were
-/// dropped.
+/// Scans of one shard in progress, and remembered numbers of dropped ones.
 const SCANS_MAX: usize = 16;
 const DROPPED_MAX: usize = 64;
 
@@ -37,7 +36,7 @@ const MOVED_AT: u64 = 1 << 29;
 /// The bits of a scan's number: they have to find room in a cursor.
 pub(crate) const SCAN_MASK: u16 = (1 << 12) - 1;
 
-/// What a scan shows, one after the other; all are all.
+/// The phases of a scan, in their order; together they show all entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Entries in their home buckets.
@@ -48,10 +47,10 @@ pub(crate) enum Phase {
     Moved,
 }
 
-/// Bits of a home address in an identity; the tag's choice bits stand above.
+/// Bits of a home address in an identity; the tag's choice bits are above them.
 const HOME_BITS: u32 = 40;
 
-/// What tells an entry from others, in whichever bucket it lies: home address and tag.
+/// Identifies an entry in whichever bucket it lies: home address and tag.
 type Identity = u64;
 
 /// A scan under way.
@@ -59,7 +58,7 @@ type Identity = u64;
 pub(crate) struct Scan {
     pub(crate) number: u16,
     pub(crate) phase: Phase,
-    /// The address to go on with, its bits reversed; among moved entries, how many were shown.
+    /// The next address, its bits reversed; among moved entries, how many were shown.
     pub(crate) at: u64,
     /// Entries that were shown and lie ahead.
     shown: HashSet<Identity>,
@@ -146,8 +145,8 @@ impl Scan {
 }
 
 impl Index {
-    /// The scan of that number, if it has come as far as its owner says: whether it is behind the
-    /// entries at home, and where it goes on. Else one that begins. [`Index::put_scan`] puts it
+    /// The scan of that number, if it has come as far as its owner says: whether it has passed the
+    /// entries at home, and its next address. Otherwise a new one. [`Index::put_scan`] puts it
     /// back.
     pub(crate) fn take_scan(&mut self, known: Option<(u16, bool, u64)>) -> Scan {
         let is_it =
@@ -269,7 +268,8 @@ impl Index {
             }
             let word = self.load(slot);
             let address = self.address_here(bucket, word);
-            // What lies before its position in a bucket that was merged was passed with another.
+            // In a merged bucket, entries before the scan's position were shown with another
+            // bucket.
             let is_passed = self.reversed(address) < scan.at;
             if !is_passed && !scan.shown.remove(&self.identity(bucket, word)) {
                 each(slot);
@@ -292,7 +292,7 @@ impl Index {
         slots.map(|slot| slot.0).collect()
     }
 
-    /// Has the processor load the bucket at a reversed address; the address of the next one.
+    /// Prefetches the bucket at a reversed address; returns the address of the next one.
     pub(crate) fn hint_stretch(&self, reversed: u64) -> Option<u64> {
         let stretch = self.stretch(reversed)?;
         self.table.prefetch_bucket(stretch.bucket);
@@ -323,7 +323,7 @@ impl Index {
         }
     }
 
-    /// What lies at a reversed address; `None` behind the last bucket.
+    /// The stretch of addresses at a reversed address; `None` behind the last bucket.
     #[inline]
     pub(crate) fn stretch(&self, reversed: u64) -> Option<Stretch> {
         let bits = self.level_max;

@@ -131,12 +131,12 @@ impl Layout {
         self.field_at(FIELD_LEASE)
     }
 
-    /// Second of the last access, if it is kept.
+    /// Second of the last access, if it is recorded.
     pub(crate) fn access_s(&self, arena: &Arena) -> Option<u32> {
         self.field_at(FIELD_ACCESS).map(|at| arena.word(at))
     }
 
-    /// Where the last access lies, if it is kept.
+    /// Offset of the last access, if it is recorded.
     pub(crate) fn access_at(&self) -> Option<usize> {
         self.field_at(FIELD_ACCESS)
     }
@@ -249,7 +249,7 @@ impl Layout {
         })
     }
 
-    /// The bytes that change the item's last access, if it is kept.
+    /// The bytes that change the item's last access, if it is recorded.
     pub(crate) fn patch_access(&self, second: u32) -> Option<Patch> {
         let at = self.access_at()?;
         Some(Patch {

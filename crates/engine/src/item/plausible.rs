@@ -1,7 +1,7 @@
-//! Plausible: whether bytes that nobody vouches for are an item.
+//! Plausible: whether untrusted bytes are an item.
 //!
-//! All that reads items believes their headers. What was left in memory by a process that ended
-//! amid its work, or that somebody has written into its file, is looked at here first.
+//! All code that reads items trusts their headers. Memory left by a process that was killed during
+//! a change, or a state file that another program has written, is checked here first.
 
 use super::{
     DRAFT, EXTENDED, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_SPACE, FIELDS_BYTES,

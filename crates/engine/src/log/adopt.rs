@@ -1,7 +1,7 @@
 //! Adopt: segments that another process has filled and that this process continues with.
 //!
-//! After a clean stop the log reads its whole state as the other process serialized it. What the
-//! arena's own tables hold (deadline encodings, young segments, pins) is derived from that again.
+//! After a clean stop the log reads its whole state as the other process serialized it. The arena's
+//! own tables (deadline encodings, young segments, pins) are derived from that again.
 //!
 //! After a kill, the log reserves the memory of each segment to which entries of the index lead.
 //! A segment whose items have been checked is adopted: it is sealed, at its place in the order in
@@ -35,9 +35,9 @@ impl Log {
         self.metadata.open(number, &recorded);
     }
 
-    /// Whether there is memory for the beginning of a fresh segment, and in it for an item of
-    /// about `item_bytes`: one that does not take what it is opened for is none, and whoever wants
-    /// it makes room by other means.
+    /// Whether there is memory for the beginning of a fresh segment, and in it for an item of about
+    /// `item_bytes`: if the file system has no space for it, the segment is useless, and the caller
+    /// reclaims space otherwise.
     pub(super) fn can_begin(&self, segment: u32, item_bytes: usize) -> bool {
         let region = self.arena.region();
         // As much again as `take_room` touches behind an item, for what its header may differ by.
@@ -53,7 +53,7 @@ impl Log {
         !region.is_shared() || region.populate(self.start_of(segment), room_bytes)
     }
 
-    /// What the metadata says of a segment, if that can be true.
+    /// The metadata of a segment, if it is plausible.
     pub(crate) fn recorded(&self, segment: u32) -> Option<SegmentMetadata> {
         if segment as usize >= self.arena.segments().min(self.metadata.segments_max()) {
             return None;
@@ -129,7 +129,7 @@ impl Log {
         self.budget().take(HISTOGRAM_BYTES)
     }
 
-    /// Gives back what was paid for a histogram that is not needed.
+    /// Releases the memory reserved for a histogram that is not needed.
     pub(crate) fn give_back_reserved_histogram(&mut self) {
         self.budget().give(HISTOGRAM_BYTES);
     }
@@ -209,7 +209,7 @@ impl Log {
         self.growing_huge.is_none() && !self.segments.iter().any(is_moving)
     }
 
-    /// Writes down what it knows.
+    /// Serializes its state.
     pub(crate) fn serialize(&self, out: &mut Serializer) {
         self.segments.serialize(out);
         let pinned = (0..).zip(&self.segments).map(|(number, _)| number);

@@ -1,13 +1,13 @@
-//! Extents: memory for one item alone, as many neighbouring segments as it needs.
+//! Extents: memory for a single item, as many adjacent segments as it needs.
 //!
-//! A small one is made and given back at once. To touch 256 MiB takes a tenth of a second, to give
-//! them back a part of it, so a long one is made piece by piece by whoever waits for it, who pins
-//! it meanwhile, and goes back piece by piece. So does one whose maker has gone.
-//! A few empty extents keep their memory for the next long value: new memory costs three times as
-//! much as writing the value. They go back when this log or another use needs memory, and when no
-//! value has needed them for half a second.
+//! A small one is made and released at once. Touching 256 MiB takes a tenth of a second, and
+//! releasing them a part of it, so a long one is made piece by piece by the operation that waits
+//! for it, which pins it meanwhile, and is released piece by piece. So is an abandoned one. A few
+//! empty extents keep their memory for the next long value: new memory costs three times as much as
+//! writing the value. They go back when this log or another use needs memory, and when no value has
+//! needed them for half a second.
 //!
-//! Invariant: a partial extent is no part of what the logs share evenly, whatever it will be.
+//! Invariant: a partial extent does not count in the memory that the logs share evenly.
 //! Why: docs/decisions/0053. Tests: tests/room.rs.
 
 use super::{Log, Room, TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
@@ -17,25 +17,26 @@ use crate::deadline_encoding::DeadlineEncoding;
 use crate::memory::Pledge;
 use crate::segment::{Queue, Segment, Use};
 
-/// Bytes of an extent that are touched, or given back to the system, in one call.
+/// Bytes of an extent that are touched, or released to the system, in one call.
 pub(crate) const PIECE_BYTES: usize = 2 << 20;
-/// Segments that plain items may fill, in quarters of what a log's share of memory has: extents
-/// that are to grow are made behind these.
+/// Segments that plain items may fill, in quarters of a log's share of memory: extents that may
+/// grow are made behind these.
 const PLAIN_QUARTERS: usize = 5;
-/// Empty extents that keep their memory: so many, and this part of a log's share of memory.
+/// Limits of empty extents that keep their memory: their number, and their part of a log's share of
+/// memory.
 const REUSE_EXTENTS_MAX: usize = 8;
 const REUSE_SHARE: usize = 8;
-/// For how long an empty extent has to be unused before its memory goes back.
+/// How long an empty extent has to be unused before its memory is released.
 const REUSE_MS: u64 = 500;
 
-/// What is known of extents that hold nothing and still have memory.
+/// Extents that hold no item and still have memory.
 #[derive(Debug, Default)]
 pub(super) struct Reuse {
     /// The one whose item left last, until that is looked at.
     pub(super) emptied: Option<u32>,
     /// The least bytes that they had together since the last look.
     low_bytes: usize,
-    /// Bytes of them that nobody needed before the last look, and that go back.
+    /// Bytes of them that were not used since the last check, and are to be released.
     idle_bytes: usize,
     /// When to look next.
     look_at: Instant,
@@ -108,7 +109,7 @@ impl Log {
     }
 
     /// An empty extent with memory for an item of `bytes` and not twice as much, if there is one;
-    /// what it has too much goes back. It stays among the partial ones.
+    /// excess memory is released. It stays among the partial ones.
     fn take_empty(&mut self, bytes: usize) -> Option<u32> {
         if self.leaves_addresses {
             return None;
@@ -157,7 +158,7 @@ impl Log {
         let mut segment = Segment::of(Use::Sealed, queue, encoding, self.horizon, room_bytes);
         segment.write(bytes, now.0 / 1000);
         self.segments[number as usize] = segment;
-        // It is about to be filled, whatever left it before.
+        // It is about to be filled, so it is no longer an emptied one.
         self.reuse.emptied = self.reuse.emptied.filter(|&emptied| emptied != number);
         self.record_opened(number);
         // Long values are pinned, or copied under the lock.
@@ -200,7 +201,7 @@ impl Log {
         self.settle(number, Queue::Small, bytes, encoding, now)
     }
 
-    /// The same for an item that may need less: the memory behind it goes back.
+    /// The same for an item that may need less: the memory behind it is released.
     pub(crate) fn fit_extent(
         &mut self,
         number: u32,
@@ -230,7 +231,7 @@ impl Log {
         self.reuse.emptied.is_some()
     }
 
-    /// The extent whose item has left since the last call. Somebody may still read it.
+    /// The extent whose item was removed since the last call. It may still be read.
     pub(crate) fn take_emptied(&mut self) -> Option<u32> {
         let number = self.reuse.emptied.take()?;
         let segment = self.segment(number);
@@ -354,7 +355,7 @@ impl Log {
         true
     }
 
-    /// Gives back what a sealed extent does not need for an item of `bytes`.
+    /// Releases the memory of a sealed extent that an item of `bytes` does not need.
     pub(crate) fn trim_extent(&mut self, number: u32, bytes: usize) {
         let (before, after) = (self.segment(number).room_bytes(), self.grown_bytes(bytes));
         if after < before {
@@ -365,8 +366,8 @@ impl Log {
         }
     }
 
-    /// Bytes of an extent for an item that may grow and shrink: never those of a segment, for that
-    /// is how the two are told apart.
+    /// Bytes of an extent for an item that may grow and shrink: never those of a segment, because
+    /// that length distinguishes the two.
     fn grown_bytes(&self, bytes: usize) -> usize {
         match self.extent_bytes(bytes) {
             same if same == self.segment_bytes() => self.extent_bytes(bytes + 1),

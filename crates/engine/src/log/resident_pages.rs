@@ -1,4 +1,4 @@
-//! Resident pages: when the memory of free segments is touched, given back, put on huge pages, or
+//! Resident pages: when the memory of free segments is touched, released, moved to huge pages, or
 //! used for an expiry histogram.
 //!
 //! All but the last take longer than a lock may be held. Background maintenance does them between a
@@ -14,13 +14,13 @@ use crate::segment::{HISTOGRAM_BYTES, Queue, Segment, Use};
 
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;
-/// Only segments that stayed free for this long are given back.
+/// Only segments that stayed free for this long are released.
 const RELEASE_PERIOD_MS: u64 = 10_000;
-/// The same while memory is to go back soon ([`Config::release_memory`](crate::Config)), and how
-/// many are kept then.
+/// The same while memory is to be released soon ([`Config::release_memory`](crate::Config)), and
+/// how many stay free then.
 const RELEASE_SOON_PERIOD_MS: u64 = 500;
 const FREE_KEPT: usize = 1;
-/// Memory of a growing log that is touched ahead of its use: this part of what it has, within
+/// Memory of a growing log that is touched ahead of its use: this part of its memory, within
 /// bounds.
 const AHEAD_SHARE: usize = 256;
 const AHEAD_BYTES: usize = 32 << 10;
@@ -38,8 +38,8 @@ pub(crate) struct Touch {
 }
 
 impl Log {
-    /// Memory to be touched ahead of its use: of an open segment, or of a fresh one, which nobody
-    /// uses until [`Log::end_touch`]; `None` if enough is ready.
+    /// Memory to be touched ahead of its use: of an open segment, or of a fresh one, which stays
+    /// unused until [`Log::end_touch`]; `None` if enough is ready.
     pub(crate) fn begin_touch(&mut self, now: Instant) -> Option<Touch> {
         if self.arena.region().is_shared() {
             // Whether the file has the memory must be known before anybody counts on it.
@@ -135,7 +135,7 @@ impl Log {
         None
     }
 
-    /// Whether all of a segment's memory is in use, it is no part of an extent, and nobody uses it
+    /// Whether all of a segment's memory is in use, it is no part of an extent, and it is not used
     /// outside the shard's lock.
     fn is_settled(&self, number: usize) -> bool {
         let segment = &self.segments[number];
@@ -154,7 +154,7 @@ impl Log {
         let stretch = stretch as usize;
         let in_stretch = HUGE_PAGE_BYTES >> self.arena.segment_shift();
         let mut segments = stretch * in_stretch..(stretch + 1) * in_stretch;
-        // A draft is written without the lock; a pin may stand for one.
+        // A draft is written without the lock; a pin may belong to one.
         if segments.any(|number| self.arena.is_pinned(number as u32)) {
             self.arena.region().discard_huge(stretch);
         } else {
@@ -167,8 +167,8 @@ impl Log {
         growing == Some(self.start_of(segment) / HUGE_PAGE_BYTES)
     }
 
-    /// A free segment whose memory is to go back to the system, because nobody needed it for a
-    /// while, as [`Log::surplus`] found; nobody uses it until [`Log::end_release`].
+    /// A free segment whose memory is to be released, because it was not needed for a while, as
+    /// [`Log::surplus`] found; it stays unused until [`Log::end_release`].
     pub(crate) fn begin_release(&mut self) -> Option<u32> {
         if self.surplus == 0 {
             return None;

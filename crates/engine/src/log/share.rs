@@ -1,13 +1,13 @@
-//! Share: how much of the memory that all logs have in common one of them holds.
+//! Share: one log's part of the memory that all logs have in common.
 //!
 //! Keys spread evenly over the shards, so logs that hold equally much keep their items equally
 //! long, as one log would. While memory lasts, each takes what it needs. When it is short, a log
-//! that holds more than the mean takes no more than it has given back just before: what is left
-//! over goes to those that hold less, and a log that holds much more gives some of it up. Without
-//! that, what one log gives back for a moment goes to whichever asks first, and some log ends with
-//! next to nothing. Only when nothing of its own can leave may a log have whatever there is.
+//! that holds more than the mean takes no more than it has just released: the rest goes to logs
+//! that hold less, and a log that holds much more releases some of it. Otherwise memory that one
+//! log releases for a moment would go to the first one that asks, and some log would end with next
+//! to nothing. Only a log with nothing left to evict may take all remaining memory.
 //!
-//! Large extents do not count: one such item is a burden that all logs bear.
+//! Large extents do not count: all logs share the cost of such an item.
 //!
 //! Why: docs/decisions/0008. Tests: at the end of this file.
 
@@ -25,7 +25,7 @@ const COUNTED_SEGMENTS: usize = 4;
 /// A log holds much more than the mean if it is more by this part of the mean.
 const MUCH_SHARE: usize = 32;
 
-/// What a log holds.
+/// The memory that one log holds.
 #[derive(Debug)]
 pub(super) struct Share {
     budget: Arc<Budget>,
@@ -38,9 +38,9 @@ pub(super) struct Share {
     counted_max: usize,
     /// Bytes of its segments and of extents that count.
     held: usize,
-    /// Bytes it has given back and may take again, if nobody else has taken them.
+    /// Bytes that it has released and may take again, if no other log has taken them.
     given: usize,
-    /// It may have whatever is left, because nothing of its own can leave.
+    /// It may take all remaining memory, because it has nothing left to evict.
     in_need: bool,
 }
 
@@ -62,12 +62,12 @@ impl Share {
         }
     }
 
-    /// Writes down what it holds.
+    /// Serializes the memory that it holds.
     pub(super) fn serialize(&self, out: &mut Serializer) {
         (self.held, self.given).serialize(out);
     }
 
-    /// Holds what the log of another process held, whose memory the budget is to have given.
+    /// Restores the memory that the log of another process held, and takes it from the budget.
     pub(super) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
         (self.held, self.given) = Serialize::deserialize(from)?;
         self.given = self.given.min(self.budget.left());
@@ -89,7 +89,7 @@ impl Share {
         self.bytes
     }
 
-    /// Sets whether this log may have whatever is left, because nothing of its own can leave.
+    /// Sets whether this log may take all remaining memory, because it has nothing left to evict.
     pub(super) fn set_in_need(&mut self, in_need: bool) {
         self.in_need = in_need;
     }
@@ -123,9 +123,9 @@ impl Share {
         self.give_piece(before - after);
     }
 
-    /// Whether this log may have so much of what is left. What it has just given back it may take
-    /// again: a log that compacts must not lose a segment with each that it empties. Beyond that,
-    /// the last of the budget is for others.
+    /// Whether this log may take so much of the remaining memory. It may take again what it has
+    /// just released: a log that compacts must not lose a segment with each that it empties. Beyond
+    /// that, the last of the budget is for others.
     fn may_have(&self, bytes: usize) -> bool {
         bytes <= self.given || bytes + self.kept() <= self.budget.left()
     }
@@ -136,14 +136,14 @@ impl Share {
         self.discount(bytes);
     }
 
-    /// Gives memory back that is no part of what it holds.
+    /// Releases memory that does not count in its share.
     pub(super) fn give_piece(&mut self, bytes: usize) {
         self.budget.give(bytes);
         // Others take from the budget without asking, so no more is its own than is there.
         self.given = (self.given + bytes).min(self.budget.left());
     }
 
-    /// Pledges memory that this log may have, and that is no part yet of what it holds.
+    /// Pledges memory that this log may take, and that does not count in its share yet.
     pub(super) fn pledge(&mut self, bytes: usize, pledge: &mut Pledge) -> bool {
         if !(self.may_have(bytes) && pledge.take(bytes)) {
             return false;
@@ -160,7 +160,7 @@ impl Share {
         }
     }
 
-    /// Takes a segment or extent out of what it holds.
+    /// Subtracts a segment or extent from its share.
     pub(super) fn discount(&mut self, bytes: usize) {
         if self.counts(bytes) {
             self.held -= bytes;
@@ -187,7 +187,7 @@ impl Share {
         self.held > mean + mean / MUCH_SHARE
     }
 
-    /// Bytes of what is left that are for logs which hold less.
+    /// Bytes of the remaining memory that are reserved for logs which hold less.
     fn kept(&self) -> usize {
         if self.in_need || self.held <= self.mean() {
             0
@@ -196,7 +196,7 @@ impl Share {
         }
     }
 
-    /// What a log holds in the mean.
+    /// The mean memory of a log.
     fn mean(&self) -> usize {
         self.budget.held() / self.sharers
     }

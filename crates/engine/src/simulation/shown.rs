@@ -1,4 +1,4 @@
-//! Shown: what a request does in a simulation that has its key in its sample.
+//! Shown: the effect of a request on a simulation that has its key in its sample.
 //!
 //! A read that a simulation misses is followed by a store there: by the client's own if the real
 //! cache missed too, else at once.
@@ -38,7 +38,7 @@ impl Simulation {
     }
 }
 
-/// The deadline of an item that is stored anew, because only the real cache still has it.
+/// The deadline of an item that is stored again, because only the real cache still has it.
 fn refill_deadline(ttls: &mut History, event: &Event) -> Coarse {
     if event.deadline == Coarse::NEVER {
         return Coarse::NEVER;

@@ -25,9 +25,9 @@ use crate::serialize::FORM;
 /// The file.
 const FILE: &str = "sealed";
 const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1as");
-/// Words before what was known.
+/// Words before the saved state.
 const WORDS: usize = 12;
-/// Those of them, the first, that say of which memory it was.
+/// The first of them, which identify the memory.
 const WORDS_OF_MEMORY: usize = 9;
 /// The memory's file is said to have changed in the first seconds that clocks count.
 const SECONDS: u64 = 1 << 20;
@@ -38,8 +38,8 @@ fn path(dir: &Path) -> PathBuf {
     dir.join(FILE)
 }
 
-/// Writes down what is known of a cache with this number, whose memory `file` is and which nobody
-/// changes any more; whether that could be done.
+/// Writes the state of the cache with this number, whose memory is `file` and no longer changes;
+/// returns whether that worked.
 pub(super) fn write(dir: &Path, file: &File, id: u64, known: &[u8]) -> bool {
     let write = || -> std::io::Result<()> {
         let draw = random_seed();
@@ -64,11 +64,11 @@ pub(super) fn write(dir: &Path, file: &File, id: u64, known: &[u8]) -> bool {
     written.is_ok()
 }
 
-/// What was known of the cache with this number, if it can be believed of its memory in `file`.
+/// Reads the saved state of the cache with this number, if it matches the memory in `file`.
 pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
     let mut saved = OpenOptions::new()
         .read(true)
-        // Whoever opens a pipe would wait for its other end.
+        // Opening a pipe would block until its other end is opened.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path(dir))
         .ok()?;
@@ -82,7 +82,8 @@ pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
     saved.read_exact(&mut head).ok()?;
     let is_same = |(found, word): (&[u8], u64)| found == word.to_le_bytes();
     let are_same = |words: &[u64]| head.chunks_exact(8).zip(words.iter().copied()).all(is_same);
-    // What is no file of this memory is not read, however long: that would need as much memory.
+    // A file that does not belong to this memory is not read: its length is unbounded, and reading
+    // it would need as much memory.
     let length = metadata.len() - head.len() as u64;
     if !are_same(&words(file, id, &[]).ok()?[..WORDS_OF_MEMORY])
         || length > file.metadata().ok()?.len()
@@ -94,12 +95,12 @@ pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
     are_same(&words(file, id, &known).ok()?).then_some(known)
 }
 
-/// Forgets what was known.
+/// Removes the saved state.
 pub(super) fn remove(dir: &Path) {
     let _ = std::fs::remove_file(path(dir));
 }
 
-/// What stands before it.
+/// The header before the saved state.
 fn words(file: &File, id: u64, known: &[u8]) -> std::io::Result<[u64; WORDS]> {
     let memory = file.metadata()?;
     let mut words = [

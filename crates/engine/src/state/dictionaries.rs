@@ -58,7 +58,7 @@ pub(super) fn write(dir: &Path, id: u64, number: u8, saved: &[u8]) -> bool {
 pub(super) fn read(dir: &Path, id: u64, number: u8) -> Option<Vec<u8>> {
     let file = OpenOptions::new()
         .read(true)
-        // Whoever opens a pipe would wait for its other end.
+        // Opening a pipe would block until its other end is opened.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path(dir, number))
         .ok()?;
@@ -84,7 +84,7 @@ pub(super) fn remove_all(dir: &Path) {
     (0..DICTIONARIES_MAX as u8).for_each(|number| remove(dir, number));
 }
 
-/// What stands before a saved dictionary.
+/// The header before a saved dictionary.
 fn words(id: u64, saved: &[u8]) -> [u64; WORDS] {
     let hash = rapidhash::v3::rapidhash_v3(saved);
     let mut words = [MAGIC, FORM, id, saved.len() as u64, hash, 0];

@@ -1,8 +1,8 @@
-//! FileHeader: what the first page of a cache's file says of the rest.
+//! FileHeader: the first page of a cache's file.
 //!
-//! Its first part is written once, with a check, and names layout, boot, hash seed and sizes: who
-//! has the same, has the same file. Its second part, the words of [`LiveHeader`], changes while the
-//! cache lives. Reading it takes no mapping, so a file that is too short harms nobody.
+//! Its first part is written once, with a check, and contains layout, boot, hash seed and sizes,
+//! which identify the file. Its second part, the words of [`LiveHeader`], changes while the cache
+//! is in use. It is read without a mapping, so a file that is too short cannot cause a fault.
 //!
 //! Tests: at the end of this file, tests/restart.rs.
 
@@ -17,20 +17,20 @@ use crate::space::Space;
 
 /// Bytes of a header.
 pub(super) const HEADER_BYTES: usize = PAGE_BYTES;
-/// What the file begins with.
+/// The magic number at the start of the file.
 const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1a\n");
-/// Which layout this build writes and reads; another one is begun anew. It is raised with every
-/// change of what an item, a slot, a record or this header is.
+/// The layout version that this build writes and reads; with another one the cache starts empty.
+/// Every change to the layout of items, slots, records or this header raises it.
 const LAYOUT: u64 = 8;
-/// What else has to be alike in the process that goes on: the order of bytes, the length of words.
+/// The ABI that the next process must share: byte order and word length.
 const ABI: u64 = (cfg!(target_endian = "little") as u64) << 8 | size_of::<usize>() as u64;
 /// Words of the first part.
 const WORDS: usize = 15 + Space::SHARES_MAX;
 /// Where the second part begins.
 const LIVE_WORDS_AT: usize = 1024;
-/// Where the owner's number and its check stand, behind these words.
+/// Offset of the owner's number and its check, after these words.
 const NOTE_AT: u64 = LIVE_WORDS_AT as u64 + size_of::<LiveWords>() as u64;
-/// What stands in [`LiveHeader`] after a clean stop, and where something was lost.
+/// The value of [`LiveHeader`] after a clean stop, and after data was lost.
 const STOPPED: u64 = u64::from_le_bytes(*b"sealed\x0d\x07");
 const SPOILT: u64 = u64::from_le_bytes(*b"spoilt\x0d\x07");
 
@@ -91,7 +91,7 @@ impl FileHeader {
             .expect("a header is longer than its first part")
     }
 
-    /// What a file says, or why nothing of it can be used.
+    /// The header of a file, or why its memory cannot be used.
     pub(super) fn read(file: &File) -> Result<FileHeader, String> {
         let found_bytes = file.metadata().map_or(0, |file| file.len());
         if found_bytes == 0 {
@@ -110,7 +110,7 @@ impl FileHeader {
         Ok(header)
     }
 
-    /// What a page says to who runs in this boot of the machine.
+    /// Parses the header page; `boot` identifies the current boot of the machine.
     fn parse(page: &[u8; HEADER_BYTES], boot: [u64; 2]) -> Result<FileHeader, String> {
         let words: Vec<u64> = words_of(page).take(WORDS).collect();
         if words[0] != MAGIC {
@@ -156,7 +156,7 @@ impl FileHeader {
         u64::from_le_bytes(word)
     }
 
-    /// Whether the process before came to its end, and when it was last alive.
+    /// Whether the previous process stopped cleanly, and when it was last alive.
     pub(crate) fn before(file: &File) -> (bool, Instant) {
         let mut words = [0; 24];
         let _ = file.read_exact_at(&mut words, LIVE_WORDS_AT as u64);
@@ -173,7 +173,7 @@ impl FileHeader {
         let _ = file.write_all_at(&bytes, NOTE_AT);
     }
 
-    /// The number that was kept last; `None` if there is none that can be believed.
+    /// The number that was stored last; `None` if there is no valid one.
     pub(super) fn note(file: &File) -> Option<u64> {
         let mut bytes = [0; 16];
         file.read_exact_at(&mut bytes, NOTE_AT).ok()?;
@@ -181,7 +181,7 @@ impl FileHeader {
         (check(&words[..1]) == words[1]).then_some(words[0])
     }
 
-    /// Lets nobody believe the file.
+    /// Makes the file invalid.
     pub(super) fn spoil(file: &File) {
         // The mapping shows the same page; if the write fails, so does any other.
         let _ = file.write_all_at(&SPOILT.to_le_bytes(), LIVE_WORDS_AT as u64);
@@ -223,7 +223,7 @@ struct LiveWords {
 }
 
 impl LiveHeader {
-    /// Those of the header that a region begins with.
+    /// The live words of the header at the start of a region.
     pub(crate) fn of(region: &Arc<Region>) -> LiveHeader {
         assert!(region.bytes() >= HEADER_BYTES, "a header is a page");
         LiveHeader {
@@ -237,7 +237,7 @@ impl LiveHeader {
         unsafe { &*self.region.base().add(LIVE_WORDS_AT).cast_const().cast() }
     }
 
-    /// Notes that this process is at work, so that it counts as killed until it says otherwise.
+    /// Records that this process uses the memory, so that it counts as killed until a clean stop.
     pub(crate) fn begin(&self, now: Instant) {
         // Relaxed, both: the file's lock orders processes.
         let words = self.words();
@@ -258,14 +258,14 @@ impl LiveHeader {
     pub(crate) fn stop(&self, now: Instant) {
         self.beat(now);
         let state = &self.words().state;
-        // Release: behind all that was changed. Relaxed: what else stands there stays.
+        // Release: after all changes. Relaxed: any other value stays.
         let _ = state.compare_exchange(0, STOPPED, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Takes that back: this process continues.
     pub(crate) fn resume(&self) {
         let state = &self.words().state;
-        // SeqCst: before anything is changed. Relaxed: what else stands there stays.
+        // SeqCst: before anything is changed. Relaxed: any other value stays.
         let _ = state.compare_exchange(STOPPED, 0, Ordering::SeqCst, Ordering::Relaxed);
     }
 }

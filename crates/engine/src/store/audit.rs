@@ -1,8 +1,8 @@
-//! Audit: what a cache really holds, counted entry by entry.
+//! Audit: the exact contents of a cache, counted entry by entry.
 //!
-//! The engine keeps sums and estimates, because nobody can walk the log on every request. Here they
-//! are checked against a walk over all segments and all slots of the index. A shard with a sum that
-//! is wrong is reported as an [`Inconsistency`].
+//! The engine maintains sums and estimates, because a walk over the log on every request is too
+//! slow. Here they are checked against a walk over all segments and all slots of the index. A shard
+//! with a sum that is wrong is reported as an [`Inconsistency`].
 //!
 //! Why: docs/decisions/0004 and 0008. Tests: tests/model.rs, tests/expiry.rs.
 
@@ -17,7 +17,7 @@ use crate::tally::Tally;
 /// Bytes of a slot of the index.
 const SLOT_BYTES: u64 = 8;
 
-/// What a cache holds at one moment, exactly; all bytes of `memory_bytes` are in one of the sums.
+/// An exact account of a cache at one moment; all bytes of `memory_bytes` are in one of the sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Audit {
@@ -25,7 +25,7 @@ pub struct Audit {
     pub live_items: u64,
     /// Their bytes, headers and keys included.
     pub live_bytes: u64,
-    /// Items past their deadline whose memory was not taken back yet.
+    /// Expired items whose memory was not reclaimed yet.
     pub expired_items: u64,
     /// Their bytes.
     pub expired_bytes: u64,
@@ -37,9 +37,9 @@ pub struct Audit {
     pub gone_items: u64,
     /// Their bytes.
     pub gone_bytes: u64,
-    /// Bytes of deleted, overwritten and moved items, and of drafts that nobody fills any more.
+    /// Bytes of deleted, overwritten and moved items, and of abandoned drafts.
     pub hole_bytes: u64,
-    /// Bytes of drafts in segments that somebody still fills or reads.
+    /// Bytes of drafts in segments that are still being filled or read.
     pub draft_bytes: u64,
     /// Bytes of memory in segments without items that handles or drafts hold back.
     pub held_bytes: u64,
@@ -53,8 +53,8 @@ pub struct Audit {
     pub left_bytes: u64,
     /// The configured memory.
     pub memory_bytes: u64,
-    /// How far the engine's estimate of dead bytes may be from the truth: the bytes whose deadline
-    /// lies in the same bin of their segment's histogram as the present moment.
+    /// How far the engine's estimate of reclaimable bytes may be from the truth: the bytes whose
+    /// deadline lies in the same bin of their segment's histogram as the present moment.
     pub unsure_bytes: u64,
 }
 
@@ -66,7 +66,7 @@ impl Audit {
         self.expired_bytes + self.flushed_bytes + self.hole_bytes + slots
     }
 
-    /// The dead share of the configured memory, in millionths.
+    /// The reclaimable share of the configured memory, in millionths.
     #[must_use]
     pub fn dead_ppm(&self) -> u64 {
         self.dead_bytes() * 1_000_000 / self.memory_bytes.max(1)
@@ -116,7 +116,7 @@ impl Audit {
         equal("memory", self.memory_bytes, all)
     }
 
-    /// Adds what a segment holds; how many of its items have no entry any more.
+    /// Adds the contents of a segment; returns how many of its items have no entry any more.
     fn add_segment(
         &mut self,
         store: &Store,
@@ -156,7 +156,7 @@ impl Audit {
         self.expired_items += walk.expired_items;
         self.expired_bytes += walk.expired_bytes;
         self.unsure_bytes += walk.unsure_bytes;
-        // What the engine believes can be off by no more than that.
+        // The engine's estimate may be off by no more than that.
         let exact = holes + walk.expired_bytes + walk.gone_expired_bytes;
         let known = segment.dead_bytes(now) as u64;
         if known.abs_diff(exact) > walk.unsure_bytes {
@@ -168,7 +168,7 @@ impl Audit {
         Ok(walk.unlinked)
     }
 
-    /// Sums up the table of segments by what they are used for.
+    /// Sums up the table of segments by their use.
     fn add_table(&mut self, store: &Store) -> Result<(), Inconsistency> {
         let log = &store.log;
         let (mut resident, mut listed, mut queues) = (0, 0, [0; 2]);
@@ -239,7 +239,7 @@ pub(crate) fn equal(what: &str, known: u64, found: u64) -> Result<(), Inconsiste
     inconsistent(format!("{what}: {known} accounted, {found} found"))
 }
 
-/// What lies in one segment.
+/// The contents of one segment.
 struct Walk {
     items: u64,
     live_bytes: u64,
@@ -328,7 +328,7 @@ impl Walk {
         } else {
             self.live_bytes += bytes as u64;
         }
-        // An item that is the last of its segment counts as alive until its segment is dead.
+        // The last item of a segment counts as live until the whole segment has expired.
         if segment.items == 1
             || expiry_histogram::is_same_bin(layout.deadline, now, segment.encoding())
         {

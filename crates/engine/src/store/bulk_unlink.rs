@@ -1,14 +1,14 @@
-//! Bulk unlink: how the items of a mass expiration, or of a flush, leave index and log together.
+//! Bulk unlink: removes the items of a mass expiration, or of a flush, from index and log together.
 //!
 //! If many items have expired at once, one pass over the index removes the entries of all segments
-//! that have expired wholly (`index/bulk_unlink.rs`). Then their items leave the log and the
-//! counters, segment by segment. If all items of a segment count alike, none of them is read;
-//! otherwise they are read in the order of the log. No key is looked up. The counters hold an item
-//! until it has left the log.
+//! that have expired wholly (`index/bulk_unlink.rs`). Then their items are removed from the log and
+//! the counters, segment by segment. If all items of a segment count alike, none of them is read;
+//! otherwise they are read in the order of the log. No key is looked up. The counters include an
+//! item until it is removed from the log.
 //!
-//! Nobody is notified of these items. An observer of expirations must hear of each before its key
-//! can be stored again, so no bulk unlink begins while there is one, and one under way ends: what
-//! has not left the index yet leaves one by one.
+//! No notification is sent for these items. An observer of expirations must be notified of each
+//! before its key can be stored again, so no bulk unlink begins while an observer is set, and one
+//! under way ends: entries still in the index are removed one by one.
 //!
 //! Why: docs/decisions/0067. Tests: tests/mass_expiration.rs.
 
@@ -17,11 +17,11 @@ use crate::clock::Instant;
 use crate::item::{Entry, Layout};
 use crate::segment::Flushed;
 
-/// A sweep pays when this part of all entries leaves, as a divisor, and this part of the slots of
-/// a table that is nearly empty: to look one up takes as long as to go by some fifty.
+/// A bulk unlink pays when this part of all entries is removed, as a divisor, and this part of the
+/// slots of a table that is nearly empty: one lookup takes as long as a sweep over some fifty.
 const SHARE: usize = 16;
 const SLOTS_SHARE: usize = 50;
-/// Fewer items leave one by one.
+/// Fewer items are removed one by one.
 const ITEMS_MIN: usize = 1_024;
 /// Pause between two looks for a bulk unlink.
 const LOOK_MS: u64 = 50;
@@ -31,8 +31,8 @@ const AHEAD_BYTES: usize = 1 << 10;
 const FRONT_BYTES: usize = 256;
 
 impl Store {
-    /// Begins to take the items of all segments that are dead altogether out of the index, if they
-    /// are so many that this is cheaper than one by one; whether it did.
+    /// Begins to remove the items of all segments without live items from the index, if they are so
+    /// many that this is cheaper than one by one; returns whether it did.
     pub(crate) fn begin_bulk_unlink(&mut self, now: Instant) -> bool {
         let may_begin = now >= self.no_bulk_unlink_until && !self.index.has_bulk_unlink();
         if !may_begin || self.report.hears_of_expiry() {
@@ -64,7 +64,7 @@ impl Store {
         self.index.is_in_bulk_unlink(segment)
     }
 
-    /// Takes items out of the index, so many buckets further; `false` if there are none to be.
+    /// Removes entries of the bulk unlink in the next `buckets` buckets; `false` if there are none.
     pub(crate) fn step_bulk_unlink(&mut self, buckets: usize) -> bool {
         if self.index.is_unlinking() && self.report.hears_of_expiry() {
             self.index.break_bulk_unlink();
@@ -107,8 +107,8 @@ impl Store {
         true
     }
 
-    /// Takes the items out of the log that lie in so many entries of an unlinked segment from an
-    /// offset on; where the next entry begins, or the last one ends.
+    /// Removes the items of so many entries of an unlinked segment from the log, from an offset on;
+    /// returns where the next entry begins, or the last one ends.
     pub(crate) fn remove_unlinked_in(
         &mut self,
         segment: u32,
@@ -147,7 +147,7 @@ impl Store {
 
     /// Ends the use of a segment that was emptied.
     pub(crate) fn retire_segment(&mut self, segment: u32) {
-        // Those that are left were of items that were flushed.
+        // The remaining ones belong to flushed items.
         self.index.forget_unlinked(segment);
         self.log.retire(segment);
         self.unmark(segment);

@@ -1,4 +1,4 @@
-//! Drafts: room for values that are still being received.
+//! Drafts: space for values that are still being received.
 //!
 //! Tests: tests/handles.rs.
 
@@ -30,8 +30,7 @@ impl Store {
         self.log.end_extent(pin, bytes, extent_encoding(now), now)
     }
 
-    /// Room for an item of `spec` in an extent that is whole, if it goes there; what is over goes
-    /// back.
+    /// Space for an item of `spec` in a complete extent, if it fits there; the rest is released.
     pub(crate) fn take_provided(
         &mut self,
         extent: u32,
@@ -63,17 +62,17 @@ impl Store {
         self.log.share_bytes()
     }
 
-    /// Whether a segment or extent of `bytes` is a part of what the shards share evenly.
+    /// Whether a segment or extent of `bytes` counts in the memory that the shards share evenly.
     pub(crate) fn counts(&self, bytes: usize) -> bool {
         self.log.counts(bytes)
     }
 
-    /// Lets this shard have whatever is left, or no more than others.
+    /// Lets this shard take all remaining memory, or no more than others.
     pub(crate) fn set_in_need(&mut self, in_need: bool) {
         self.log.set_in_need(in_need);
     }
 
-    /// Turns room into a draft of `bytes`, which counts as dead until it is committed.
+    /// Turns free space into a draft of `bytes`, which counts as reclaimable until it is committed.
     pub(crate) fn write_draft(&mut self, room: Room, bytes: usize) {
         // They are written without the lock; until the draft ends, its pin keeps the segment from
         // getting checksums.
@@ -83,7 +82,7 @@ impl Store {
         self.log.segment_mut(room.segment).change_holes(bytes, 0);
     }
 
-    /// Turns a draft into an item that ends where the draft ends; what is left before it becomes a
+    /// Turns a draft into an item that ends where the draft ends; the space before it becomes a
     /// hole. The value's bytes are in place already.
     pub(crate) fn commit_draft(
         &mut self,

@@ -1,5 +1,4 @@
-//! Facts: what the store returns about an item besides its value, what it reports to the observer,
-//! and its sums.
+//! Facts: an item's data besides its value, notifications to the observer, and the store's sums.
 //!
 //! Tests: tests/listing.rs, tests/lease.rs, tests/observer.rs.
 
@@ -14,7 +13,7 @@ use crate::space::Space;
 use crate::stats::Stats;
 
 impl Store {
-    /// All that an item's header says.
+    /// All fields of an item's header.
     pub(crate) fn spec_of(&self, located: &Located) -> Spec {
         located.layout.spec(self.log.arena())
     }
@@ -30,7 +29,7 @@ impl Store {
         self.index.frequency(located.slot)
     }
 
-    /// Makes what is noted of an item's uses what it was.
+    /// Restores the recorded uses of an item.
     pub(crate) fn set_uses(&mut self, located: &Located, uses: Uses) {
         self.index
             .set_uses(located.slot, uses.fetched, uses.frequency);
@@ -48,7 +47,7 @@ impl Store {
         (located.layout.space(), self.key_of(&located.layout))
     }
 
-    /// Facts about an item, for listings. Inlined: nobody asks for all of them.
+    /// Facts about an item, for listings. Inlined: no caller needs all of them.
     #[inline]
     pub(crate) fn facts(&self, located: &Located, now: Instant) -> KeyFacts<'_> {
         let layout = &located.layout;
@@ -75,7 +74,7 @@ impl Store {
         }
     }
 
-    /// Seconds since the last access, or since the store if that is all that is known.
+    /// Seconds since the last access, or since the store if no access is recorded.
     #[inline]
     pub(crate) fn idle_s(&self, located: &Located, now: Instant) -> u64 {
         let since = match located.layout.access_s(self.log.arena()) {
@@ -99,7 +98,7 @@ impl Store {
             overdue += segment.all_overdue_bytes(now);
             stats.segments += 1;
         }
-        // All that is not checked counts as live.
+        // Unchecked bytes count as live.
         written += self.unchecked_bytes();
         self.add_packing_to(stats);
         stats.items += self.live_items(now);
@@ -142,7 +141,7 @@ impl Store {
         }
     }
 
-    /// Reports what was done with an item that gets this deadline.
+    /// Notifies the observer of a change to an item that gets this deadline.
     #[inline]
     pub(crate) fn report_with_deadline(
         &self,

@@ -1,9 +1,8 @@
-//! Flush: how all items leave, or those of a space, at once for their readers and by and by for
-//! their memory.
+//! Flush: removes all items, or those of a space: at once for readers, gradually for their memory.
 //!
-//! A flush marks segments, whose bytes then count as dead. A space that is retired shares its
-//! segments with others, so its items are purged: bucket by bucket, as background maintenance and
-//! insertions go on.
+//! A flush marks segments, whose bytes then count as reclaimable. A space that is retired shares
+//! its segments with others, so its items are purged: bucket by bucket, in steps of background
+//! maintenance and insertions.
 //!
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
 
@@ -63,7 +62,7 @@ impl Store {
         self.flushed_items += self.tally.retire(Space::MAIN) as usize;
     }
 
-    /// Makes every item of a space that nobody names any more a miss.
+    /// Makes every item of a retired space a miss.
     pub(crate) fn retire_space(&mut self, space: Space) {
         self.retire_unchecked(space);
         if self.never_evicts && self.tally.has_only(space) && !self.has_unchecked() {
@@ -75,7 +74,8 @@ impl Store {
         self.flushed_items += self.tally.retire(space) as usize;
     }
 
-    /// Marks the extents whose item is in `space`: the bytes of a long item count as dead at once.
+    /// Marks the extents whose item is in `space`: the bytes of a long item count as reclaimable at
+    /// once.
     fn flush_extents(&mut self, space: Space) {
         let extents = self.log.in_use().filter(|&number| self.is_extent(number));
         let extents: Vec<u32> = extents.collect();
@@ -95,7 +95,7 @@ impl Store {
             return None;
         }
         let (start, end) = self.bounds(number);
-        // What a received value needed less than was reserved for it is a hole before the item.
+        // Space that was reserved for a received value and not needed is a hole before the item.
         let at = match self.log.read(start) {
             Entry::Hole(bytes) if start + bytes < end => start + bytes,
             _ => start,
@@ -107,8 +107,8 @@ impl Store {
         is_counted.then(|| segment.due(layout.deadline))
     }
 
-    /// Looks at so many buckets for items of spaces that are gone and removes these; goes round and
-    /// round until the last is gone.
+    /// Checks so many buckets for items of retired spaces and removes these; starts again after the
+    /// last bucket until none is left.
     pub(crate) fn purge(&mut self, buckets: usize) {
         for _ in 0..buckets {
             if !self.tally.has_gone() {
@@ -142,8 +142,8 @@ impl Store {
         Some(next)
     }
 
-    /// Calls `each` with the items that have an entry in a bucket, which it may remove; those that
-    /// are not checked are left out.
+    /// Calls `each` with the items that have an entry in a bucket, which it may remove; unchecked
+    /// items are left out.
     pub(crate) fn each_in_bucket(
         &mut self,
         bucket: usize,

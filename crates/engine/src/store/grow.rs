@@ -1,8 +1,8 @@
-//! Grow: values that are edited where they lie, and grow there.
+//! Grow: values that are edited in place, and grow there.
 //!
-//! A value that has grown has slack behind it: in a segment a hole, in an extent memory that
-//! nothing is written to yet. What moves the item leaves the slack behind. A value that somebody
-//! reads is never written to: its item is copied first.
+//! A value that has grown has slack behind it: in a segment a hole, in an extent unwritten memory.
+//! A move of the item drops the slack. A value that is being read is never written to: its item is
+//! copied first.
 //!
 //! Tests: tests/edit.rs, tests/model.rs.
 
@@ -13,17 +13,17 @@ use crate::item::{self, Layout, Spec};
 use crate::memory::PAGE_BYTES;
 use crate::options::{Splice, ValueBytes};
 
-/// Bytes of memory behind an edited value in an extent: a part of its length, at most so many, as
-/// long as there are no more than twice as many.
+/// Slack behind an edited value in an extent: a part of its length, at most so many bytes; up to
+/// twice as much may stay.
 const EDITED_SLACK_SHARE: usize = 8;
 const EDITED_SLACK_BYTES_MAX: usize = 512 << 10;
 
-/// What is written where a value grows.
+/// The zeros written where a value grows.
 const ZEROS: [u8; 4096] = [0; 4096];
 
 impl Store {
-    /// Whether the value of an item can be edited where it lies, if nobody reads it: whether it can
-    /// grow by so many bytes, and the item go at `deadline` then.
+    /// Whether the value of an item can be edited in place, if it is not being read: whether it can
+    /// grow by so many bytes, and the item can get this deadline.
     pub(crate) fn can_edit(&self, located: &Located, more: usize, deadline: Deadline) -> bool {
         let layout = &located.layout;
         let segment = self.log.segment(located.segment);
@@ -78,8 +78,7 @@ impl Store {
         })
     }
 
-    /// Brings what is counted of an item, and what is behind it, in line with its new length and
-    /// deadline.
+    /// Updates the counts of an item, and the slack behind it, to its new length and deadline.
     fn settle_edited(&mut self, old: &Located, new: &Layout, hole_bytes: usize) {
         let number = old.segment;
         let (old_bytes, new_bytes) = (old.layout.total_bytes(), new.total_bytes());
@@ -138,13 +137,13 @@ impl Store {
         Pin::on(self.log.arena(), located.segment)
     }
 
-    /// Whether an item of `spec`, which is at least as long, can be written where this one lies
-    /// without its value being moved, and nobody reads that.
+    /// Whether an item of `spec`, which is at least as long, can be written over this one without a
+    /// move of its value, which is not being read.
     pub(crate) fn grows_in_place(&self, located: &Located, spec: &Spec) -> bool {
         let encoding = self.log.segment(located.segment).encoding();
         let (layout, bytes) = (&located.layout, spec.total_bytes(encoding));
         let old_bytes = layout.total_bytes();
-        // The old header may be longer than one that is written anew: it is as it was stored.
+        // The old header may be longer than a new one would be: it is as it was stored.
         let header_bytes = bytes - spec.key_bytes - spec.value_bytes;
         header_bytes == layout.key_at - layout.offset
             && spec.deadline == layout.deadline
@@ -153,8 +152,8 @@ impl Store {
             && bytes - old_bytes <= self.room_behind(located)
     }
 
-    /// Writes an item for which [`Store::grows_in_place`] holds; what the value gets is written by
-    /// `fill`.
+    /// Writes an item for which [`Store::grows_in_place`] holds; `fill` writes the added part of
+    /// the value.
     pub(crate) fn grow_in_place(
         &mut self,
         located: &Located,
@@ -233,7 +232,7 @@ impl Store {
         }
     }
 
-    /// Writes parts of `bytes` over parts of a value that nobody reads.
+    /// Writes parts of `bytes` over parts of a value that is not being read.
     pub(crate) fn write_parts(&mut self, layout: &Layout, parts: &[Splice], bytes: &[u8]) {
         for part in parts {
             assert!(
@@ -245,7 +244,7 @@ impl Store {
         }
     }
 
-    /// Writes over a part of a value that nobody reads.
+    /// Writes over a part of a value that is not being read.
     ///
     /// # Panics
     /// If the part reaches beyond the value.
@@ -258,7 +257,7 @@ impl Store {
     }
 }
 
-/// Bytes of memory that are left behind an edited item of so many bytes.
+/// Slack behind an edited item of so many bytes.
 fn edited_slack(bytes: usize) -> usize {
     (bytes / EDITED_SLACK_SHARE).min(EDITED_SLACK_BYTES_MAX)
 }

@@ -11,9 +11,9 @@ use crate::log::Room;
 const EXTENT_HOLE_SHARE: usize = 32;
 
 impl Store {
-    /// Whether the item can be written over with one of `spec` where it lies: it fits into the room
-    /// of the old one and the hole behind it, and nobody reads the old value any more. An extent is
-    /// never compacted, so what its new item leaves unused must be little.
+    /// Whether an item of `spec` can be written over this one: it fits into the space of the old
+    /// one and the hole behind it, and the old value is not being read. An extent is never
+    /// compacted, so what its new item leaves unused must be little.
     #[inline]
     pub(crate) fn fits_in_place(&self, located: &Located, spec: &Spec) -> bool {
         let segment = self.log.segment(located.segment);
@@ -57,7 +57,7 @@ impl Store {
         let old_bytes = old.total_bytes();
         let bytes = spec.total_bytes(self.log.segment(segment).encoding());
         if bytes != old_bytes {
-            // What is left of the item's old room and of the hole behind it becomes one hole.
+            // The rest of the item's old space and the hole behind it become one hole.
             let hole_behind = self.hole_behind(located);
             let rest = old_bytes + hole_behind - bytes;
             if rest > 0 {

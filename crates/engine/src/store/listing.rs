@@ -1,6 +1,6 @@
-//! Listing: the store's items seen bucket by bucket, or drawn by number.
+//! Listing: visits the store's items bucket by bucket, or draws one by number.
 //!
-//! Why a listing misses nothing stands in `index/scan.rs`. Tests: tests/listing.rs.
+//! `index/scan.rs` explains why a listing misses nothing. Tests: tests/listing.rs.
 
 use super::{Located, Store};
 use crate::clock::Instant;
@@ -20,7 +20,7 @@ pub(crate) struct LoadedAhead {
 }
 
 impl Store {
-    /// Has the processor load what a scan visits first.
+    /// Prefetches the entries that a scan visits first.
     pub(crate) fn load_ahead(&self, scan: &Scan) -> LoadedAhead {
         let begins = (scan.phase != Phase::Moved).then_some(scan.at);
         let mut ahead = LoadedAhead {
@@ -95,7 +95,7 @@ impl Store {
         self.index.slots()
     }
 
-    /// Has the processor load what is needed of the item in the slot of that number.
+    /// Prefetches the item in the slot of that number.
     pub(crate) fn prefetch_drawn(&self, number: usize) {
         if let Some(slot) = self.index.entry_at(number) {
             let offset = self.index.offset(slot);

@@ -1,5 +1,5 @@
-//! Memory of a store: how the index grows and shrinks, and which pages are touched ahead of their
-//! use, given back, or put on huge pages.
+//! Memory of a store: growth and shrinking of the index, and which pages are touched ahead of their
+//! use, released, or moved to huge pages.
 //!
 //! The index grows and shrinks bucket by bucket, in the step of the insertion or deletion that
 //! calls for it, so no request waits for more than a few buckets.
@@ -18,9 +18,9 @@ use crate::log::Touch;
 const GROWTH_PER_INSERT_MAX: usize = 8;
 
 impl Store {
-    /// Adds the entry of a newly written item. The index makes room by moving entries, by growing,
-    /// and at the very last by dropping the least used entry that is in the way; `None` if that may
-    /// not be.
+    /// Adds the entry of a newly written item. The index frees a slot by moving entries, by
+    /// growing, and as a last resort by dropping the least used entry of the buckets; `None` if
+    /// nothing may be dropped.
     pub(super) fn add_entry(&mut self, hash: u64, offset: usize, now: Instant) -> Option<SlotRef> {
         self.keep_load();
         for _ in 0..GROWTH_PER_INSERT_MAX {
@@ -81,9 +81,9 @@ impl Store {
             .set_shape(self.index.table().shape().pack());
     }
 
-    /// Shrinks the index by up to `buckets` buckets if it has become too empty; whether it is to go
-    /// on. It cannot while the last bucket's entries fit nowhere else: what comes or goes changes
-    /// that sooner than trying again at once.
+    /// Shrinks the index by up to `buckets` buckets if it has become too empty; returns whether to
+    /// continue. It cannot while the last bucket's entries fit nowhere else: insertions and
+    /// removals change that sooner than an immediate retry.
     pub(crate) fn shrink_index(&mut self, buckets: usize) -> bool {
         for _ in 0..buckets {
             let before = self.index.bytes();

@@ -4,7 +4,7 @@
 //! segment can always be moved and its other bytes reclaimed. A write that does not make an item
 //! longer may use one of them, because it leaves as many reclaimable bytes behind.
 //!
-//! Invariant: whoever moves an item finds free space for it, or leaves it where it is.
+//! Invariant: a move of an item finds free space for it, or leaves it where it is.
 //! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
 use super::{Located, Store};
@@ -16,17 +16,17 @@ use crate::space::Space;
 /// Segments of the reserve for stores of new or longer values, and for other writes.
 const COMPACTION_RESERVE: usize = 4;
 const COMPACTION_RESERVE_OF_REWRITES: usize = 3;
-/// Buckets that are purged of spaces that are gone when a store finds no room.
+/// Buckets that are purged of items of retired spaces when a store finds no free space.
 const PURGED_FOR_ROOM: usize = 512;
 
 impl Store {
-    /// Has all that is stored stay.
+    /// Disables eviction.
     pub(crate) fn disable_eviction(&mut self) {
         self.never_evicts = true;
         self.log.set_compaction_reserve(COMPACTION_RESERVE);
     }
 
-    /// Whether nothing may leave for want of room.
+    /// Whether nothing may be evicted.
     #[inline]
     pub(crate) fn never_evicts(&self) -> bool {
         self.never_evicts
@@ -65,20 +65,20 @@ impl Store {
         self.log.may_take(self.log.extent_bytes(bytes))
     }
 
-    /// Removes what is gone with its space, a good stretch of it; whether there was any.
+    /// Purges some items of retired spaces; returns whether there were any.
     pub(crate) fn purge_for_room(&mut self) -> bool {
         let is_any = self.tally.has_gone();
         self.purge(PURGED_FOR_ROOM);
         is_any
     }
 
-    /// Seals the open segment in which most is dead, if anything is; whether it was.
+    /// Seals the open segment with most reclaimable bytes, if any has some; returns whether it did.
     pub(crate) fn seal_deadest(&mut self, now: Instant) -> bool {
         self.log.seal_deadest(now)
     }
 
     /// Whether an item of `spec` can be written over one that is at least as long, whatever that
-    /// leaves unused: there is no other room for it.
+    /// leaves unused: no other space is free.
     pub(crate) fn fits_by_force(&self, old: &Located, spec: &Spec) -> bool {
         let segment = self.log.segment(old.segment);
         spec.total_bytes(segment.encoding()) <= old.layout.total_bytes()
@@ -94,7 +94,7 @@ impl Store {
         self.refuse()
     }
 
-    /// Counts a store that found no room; returns what to say to its owner.
+    /// Counts a store for which no space was free; returns its error.
     pub(crate) fn refuse(&mut self) -> Error {
         if !self.never_evicts {
             return Error::Busy;

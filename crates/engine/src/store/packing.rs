@@ -1,6 +1,6 @@
-//! Packing: values of the store that are compressed, how they are read, and when a moved one is.
+//! Packing: compressed values of the store, how they are read, and when a moved one is compressed.
 //!
-//! An item changes its form only when it moves or is written anew. A segment's marks say which
+//! An item changes its form only when it moves or is rewritten. A segment's marks say which
 //! dictionaries its items need, and for which generation of dictionaries it was looked through.
 //!
 //! Why: docs/decisions/0084, 0087. Tests: tests/compress.rs.
@@ -29,16 +29,16 @@ const WORTH_SHARE: usize = 4;
 /// Why there is a [`Packing`].
 const SOME: &str = "no value is compressed before there are dictionaries";
 
-/// What a moved item is from here on.
+/// The form of an item after it is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As it was.
+    /// Unchanged.
     Kept,
     /// Compressed, if that saves enough.
     Packed,
 }
 
-/// What a store knows of compressed values.
+/// A store's state of compression.
 #[derive(Debug, Default)]
 pub(super) struct Packing {
     codecs: Arc<Codecs>,
@@ -54,7 +54,7 @@ pub(super) struct Packing {
     timer: Timer,
 }
 
-/// What was done to values, since the shard was made.
+/// Counts of compressed and decompressed values, since the shard was made.
 #[derive(Clone, Copy, Debug, Default)]
 struct PackingCounts {
     packed: u64,
@@ -124,7 +124,7 @@ impl Store {
         marks.fold(0, |all, mark| all | mark.dictionaries)
     }
 
-    /// Adds what was done to values, and reads of compressed ones.
+    /// Adds the counts of compressed and decompressed values, and reads of compressed ones.
     pub(super) fn add_packing_to(&self, stats: &mut Stats) {
         let Some(packing) = &self.packing else {
             return;
@@ -142,7 +142,7 @@ impl Store {
         size_of::<Packing>() + self.log.arena().segments() * size_of::<Mark>()
     }
 
-    /// Forgets what a segment was marked with: it is empty.
+    /// Clears a segment's marks: it is empty.
     pub(super) fn unmark(&mut self, segment: u32) {
         if let Some(packing) = &mut self.packing {
             packing.marks[segment as usize] = Mark::default();
@@ -211,7 +211,7 @@ impl Store {
         }
     }
 
-    /// The plain value of a compressed item that is written anew, and its header.
+    /// The plain value of a compressed item that is to be rewritten, and its header.
     pub(crate) fn unpacked(&mut self, located: &Located) -> (Vec<u8>, Spec) {
         self.packing_mut().counts.unpacked += 1;
         let value = self.with_item(located, |item| item.value.to_vec());
@@ -308,7 +308,7 @@ impl Store {
         packing.is_some_and(|packing| !packing.codecs.families.is_empty())
     }
 
-    /// What is known of compressed values, where there may be any.
+    /// The state of compression, where values may be compressed.
     fn packing(&self) -> &Packing {
         self.packing.as_ref().expect(SOME)
     }
@@ -317,8 +317,8 @@ impl Store {
         self.packing.as_mut().expect(SOME)
     }
 
-    /// Shows the plain values of a segment that may be compressed, with their space, key prefix and
-    /// family, of so many entries.
+    /// Passes the plain values of a segment that may be compressed, with their space, key prefix
+    /// and family, to a function, for so many entries.
     pub(crate) fn sample_values(
         &self,
         segment: u32,

@@ -8,7 +8,7 @@
 //! of these segments. Their items are checked segment by segment, later or when one is asked for
 //! (`store/unchecked.rs`). The item that was being changed is checked, and dropped, at once.
 //!
-//! Invariant: what has been done here can be done again by the next process.
+//! Invariant: the next process can repeat every step done here.
 //! Why: docs/decisions/0058, 0085. Tests: tests/restart.rs, tests/clean_stop.rs.
 
 use std::sync::Arc;
@@ -24,9 +24,8 @@ use crate::space::Space;
 use crate::table::Shape;
 
 impl Store {
-    /// Takes on what another process left of this shard, unchecked; of spaces other than the main
-    /// one only those that are `living`. `false` if that cannot be made out; then the store is no
-    /// more use.
+    /// Restores this shard's memory of another process, unchecked; of spaces other than the main
+    /// one only those in `living`. `false` if that is impossible; then the store cannot be used.
     pub(crate) fn rebuild(
         &mut self,
         found: &ShardMetadata,
@@ -88,8 +87,8 @@ impl Store {
         self.index.begin()
     }
 
-    /// How many entries lead into each segment; those that lead nowhere are taken out, and their
-    /// number is the second.
+    /// Counts the entries that point into each segment; removes those that point nowhere, whose
+    /// number is the second result.
     fn count_leads(&mut self) -> (Vec<usize>, u64) {
         let mut counts = vec![0; self.log.arena().segments()];
         let mut dropped = 0;
@@ -112,9 +111,9 @@ impl Store {
         (counts, dropped)
     }
 
-    /// What is recorded of a segment to which entries lead, if it can be reserved. An extent whose
-    /// addresses are not its own alone is believed if an entry leads to its item: then what else
-    /// leads there is left out.
+    /// The recorded metadata of a segment to which entries point, if it can be reserved. An extent
+    /// that shares addresses with other entries is trusted if an entry points to its item: then the
+    /// other entries there are dropped.
     fn reservable(
         &self,
         number: u32,
@@ -173,7 +172,7 @@ impl Store {
         self.log.is_quiescent()
     }
 
-    /// Writes down what it knows.
+    /// Serializes its state.
     pub(crate) fn serialize(&self, out: &mut Serializer) {
         self.index.serialize(out);
         self.log.serialize(out);
@@ -183,8 +182,8 @@ impl Store {
         self.serialize_marks(out);
     }
 
-    /// Goes on with what another store wrote down over the same memory. Items of spaces other than
-    /// the main one and those that are `living` are gone.
+    /// Restores the state that another store saved for the same memory. Items of spaces other than
+    /// the main one and those in `living` are dropped.
     pub(crate) fn restore(
         &mut self,
         from: &mut Deserializer<'_>,

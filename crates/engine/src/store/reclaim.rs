@@ -24,14 +24,14 @@ impl Store {
         in_use.map(|number| (number, self.log.segment(number)))
     }
 
-    /// Those that can be emptied and in which nothing is alive.
+    /// The segments without live items that can be emptied.
     pub(crate) fn dead_segments(&self, now: Instant) -> impl Iterator<Item = (u32, &Segment)> {
         self.segments().filter(move |(number, segment)| {
             segment.is_all_dead(now) && self.can_be_emptied(*number)
         })
     }
 
-    /// What is known of a segment.
+    /// The facts about a segment.
     pub(crate) fn segment(&self, number: u32) -> &Segment {
         self.log.segment(number)
     }
@@ -51,7 +51,7 @@ impl Store {
         self.log.is_pinned(segment)
     }
 
-    /// Whether the segment can be emptied: it is full, and nobody reads it without the lock.
+    /// Whether the segment can be emptied: it is full, and has no lock-free readers.
     pub(crate) fn can_be_emptied(&self, segment: u32) -> bool {
         self.segment(segment).used == Use::Sealed && !self.is_pinned(segment)
     }
@@ -81,7 +81,7 @@ impl Store {
         self.log.resident_bytes()
     }
 
-    /// Bytes of memory that it holds of what the shards share evenly.
+    /// Bytes that it holds of the memory that the shards share evenly.
     pub(crate) fn held_bytes(&self) -> usize {
         self.log.held_bytes()
     }
@@ -128,8 +128,8 @@ impl Store {
         self.log.take_rolled()
     }
 
-    /// Gives memory that holds nothing back for whoever needs it: a piece of an extent, or a free
-    /// segment; `false` if there is none.
+    /// Releases free memory for other shards: a piece of an extent, or a free segment; `false` if
+    /// there is none.
     pub(crate) fn release_free(&mut self) -> bool {
         self.log.release_free() > 0
     }
@@ -187,8 +187,8 @@ impl Store {
         self.log.budget().give(bytes);
     }
 
-    /// Takes whatever is left of all memory for an item of `spec`, because nothing of this shard
-    /// can leave; `None` if that is not enough.
+    /// Takes all remaining memory for an item of `spec`, because nothing of this shard can be
+    /// evicted; `None` if that is not enough.
     pub(crate) fn take_last_room(
         &mut self,
         stream: Stream,
@@ -211,7 +211,7 @@ impl Store {
         self.log.seal_if_open(segment);
     }
 
-    /// Frees segments whose last reader has gone, and seals open ones whose items are all dead.
+    /// Frees segments whose last reader has finished, and seals open ones without live items.
     pub(crate) fn tidy(&mut self, now: Instant) {
         self.log.collect_drained();
         self.log.seal_all_dead(now);
@@ -223,8 +223,7 @@ impl Store {
         (start, start + self.segment(segment).written_bytes())
     }
 
-    /// The item that an entry of a segment is. One that has left the index already leaves the log
-    /// here.
+    /// The item that an entry of a segment is. An unlinked one is removed from the log here.
     pub(crate) fn item_in(
         &mut self,
         segment: u32,
@@ -246,8 +245,8 @@ impl Store {
         })
     }
 
-    /// The entry at an offset, and its hash, which is zero if it is no item. Has the processor load
-    /// what the entry needs, and the beginning of the next one.
+    /// The entry at an offset, and its hash, which is zero if it is no item. Prefetches the data
+    /// that the entry needs, and the beginning of the next one.
     pub(crate) fn load_entry(&self, offset: usize) -> (Entry, u64) {
         let entry = self.log.read(offset);
         let next = offset + entry.total_bytes();
@@ -260,7 +259,7 @@ impl Store {
         (entry, hash)
     }
 
-    /// Notes that an item was removed because it was over, so that its bytes count as overdue.
+    /// Records that an item was removed because it had expired, so that its bytes count as overdue.
     pub(crate) fn note_met(&mut self, located: &Located) {
         let bytes = located.layout.total_bytes();
         self.log.segment_mut(located.segment).meet_dead(bytes);

@@ -1,9 +1,9 @@
-//! Sums: checksums of what lies in a store's segments, where its memory outlives the process.
+//! Sums: checksums of a store's segments, where its memory outlives the process.
 //!
-//! One stands for each block of memory, so that a wrong bit costs the items of one block. They
-//! cover headers, keys and values alike. A write takes the checksums of its blocks away
-//! ([`Metadata::clear_sums`](crate::metadata::Metadata::clear_sums)), background maintenance and a
-//! clean stop make those that are missing.
+//! Each block of memory has one, so that a wrong bit costs the items of one block. They cover
+//! headers, keys and values alike. A write clears the checksums of its blocks
+//! ([`Metadata::clear_sums`](crate::metadata::Metadata::clear_sums)); background maintenance and a
+//! clean stop compute missing ones.
 //!
 //! Why: docs/decisions/0081. Tests: tests/restart.rs.
 
@@ -13,7 +13,7 @@ use super::Store;
 use crate::metadata::BLOCK_SHIFT;
 use crate::segment::Use;
 
-/// Bytes of memory that one checksum stands for.
+/// Bytes of memory that one checksum covers.
 const BLOCK_BYTES: usize = 1 << BLOCK_SHIFT;
 
 /// Where checksums are made next.
@@ -23,7 +23,7 @@ pub(super) struct SumPlace {
     block: usize,
 }
 
-/// What one call may do.
+/// The work that one call may do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SumBudget {
     /// Segments and blocks that are looked at.
@@ -57,8 +57,8 @@ impl Damage {
 }
 
 impl Store {
-    /// Makes missing checksums, from where the last call ended; whether it came to the last
-    /// segment. Those that somebody writes or reads without the lock get theirs later.
+    /// Computes missing checksums, from where the last call ended; returns whether it reached the
+    /// last segment. Segments that are written or read without the lock get theirs later.
     pub(crate) fn make_sums(&mut self, budget: &mut SumBudget) -> bool {
         // Segments of less than a block, which only caches of some KiB have, share blocks.
         while self.log.segment_bytes() >= BLOCK_BYTES
@@ -100,7 +100,8 @@ impl Store {
         })
     }
 
-    /// What does not agree in the first `bytes` of a segment; that has no checksum from now on.
+    /// Checks the first `bytes` of a segment against its checksums, and clears those that do not
+    /// match.
     pub(super) fn damage(&self, number: u32, bytes: usize) -> Damage {
         let start = self.log.start_of(number);
         let blocks = blocks(start, start + bytes);

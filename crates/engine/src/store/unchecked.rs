@@ -1,4 +1,4 @@
-//! Unchecked: how the items that a killed process left are checked while the store is in use.
+//! Unchecked: checks the items of a killed process while the store is in use.
 //!
 //! ```text
 //! unchecked --its turn, or an item of it is asked for, or it is to be evicted--> sealed or free
@@ -11,7 +11,7 @@
 //! compressed value is whole and has its dictionary, and it is neither expired nor flushed. The
 //! item that was being changed is dropped. The bytes between the kept items become holes.
 //!
-//! Invariants: nobody uses an item of an unchecked segment, and no entry comes to lead there.
+//! Invariants: no item of an unchecked segment is used, and no new entry points there.
 //! Why: docs/decisions/0085. Tests: tests/unchecked.rs, tests/killed.rs, tests/restart.rs.
 
 use std::collections::{BTreeSet, HashMap};
@@ -33,17 +33,17 @@ const BUCKETS_AHEAD: usize = 24;
 /// Segments that one choice of a victim checks at most.
 const CHECKS_PER_CHOICE: usize = 16;
 
-/// What was found.
+/// The result of checking restored items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rebuilt {
-    /// Items that are there, and their bytes.
+    /// Valid items, and their bytes.
     pub(crate) items: u64,
     pub(crate) bytes: u64,
-    /// Entries that led to no item one could believe in.
+    /// Entries that pointed to no plausible item.
     pub(crate) dropped: u64,
 }
 
-/// How far the check of all shards has come, and what it has found.
+/// Progress and results of the check of all shards.
 #[derive(Debug, Default)]
 pub(crate) struct CheckProgress {
     // Relaxed, all of them: figures to look at, and a hint whether there is anything left.
@@ -57,7 +57,7 @@ pub(crate) struct CheckProgress {
 }
 
 impl CheckProgress {
-    /// Bytes of all segments that were to be checked, and of those that still are.
+    /// Bytes of all segments that were to be checked, and of those that are still unchecked.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         // Relaxed: see the fields.
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl CheckProgress {
         self.segments_left.load(Ordering::Relaxed) == 0
     }
 
-    /// What was found so far.
+    /// The results so far.
     pub(crate) fn found(&self) -> Rebuilt {
         // Relaxed: see the fields.
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
@@ -147,7 +147,7 @@ pub(super) struct UncheckedSegment {
     pub(super) has_histogram: bool,
 }
 
-/// What a store knows of its items that are not checked yet.
+/// The items of a store that are not checked yet.
 #[derive(Debug)]
 pub(super) struct Unchecked {
     segments: HashMap<u32, UncheckedSegment>,
@@ -159,7 +159,7 @@ pub(super) struct Unchecked {
     changing: Option<usize>,
     /// The spaces besides the main one that were named at the start; `None` for all.
     living: Option<Vec<Space>>,
-    /// Those that were retired since.
+    /// Spaces that were retired since.
     retired: Vec<Space>,
     progress: Arc<CheckProgress>,
 }
@@ -212,7 +212,7 @@ struct Lead {
     hash: Option<u64>,
 }
 
-/// An item whose entry is kept.
+/// An item whose entry stays.
 #[derive(Clone, Copy, Debug)]
 struct Survivor {
     layout: Layout,
@@ -225,10 +225,10 @@ impl Survivor {
     }
 }
 
-/// What is made of an entry.
+/// How the check classifies an entry.
 enum Entered {
     Kept(Survivor),
-    /// It is over, or flushed.
+    /// It is expired or flushed.
     Ended,
     Doubtful,
 }
@@ -239,9 +239,9 @@ struct Check<'c> {
     recorded: SegmentMetadata,
     now: Instant,
     found: Rebuilt,
-    /// Where the last item that was kept ends.
+    /// Where the last surviving item ends.
     end: usize,
-    /// What does not agree with its checksums.
+    /// The blocks that do not match their checksums.
     damage: Damage,
 }
 
@@ -266,7 +266,7 @@ impl Store {
         bytes.map(|segment| segment.recorded.room_bytes).sum()
     }
 
-    /// Checks the segment that was opened first of those that are left; whether there was one.
+    /// Checks the remaining segment that was opened first; returns whether there was one.
     pub(crate) fn check_next(&mut self, now: Instant) -> bool {
         let next = self.unchecked.as_ref().and_then(|unchecked| {
             let queues = [Queue::Small, Queue::Main].into_iter();
@@ -278,8 +278,8 @@ impl Store {
         next.is_some()
     }
 
-    /// Checks what lies before the sealed segments in the order of their queues, so that what is
-    /// evicted next is known.
+    /// Checks the segments that come before the sealed ones in their queues, so that the next
+    /// victim is known.
     #[inline]
     pub(crate) fn check_oldest(&mut self, now: Instant) {
         if self.has_unchecked() {
@@ -341,7 +341,7 @@ impl Store {
                 .is_unchecked(self.log.segment_of(self.index.offset(slot)))
     }
 
-    /// Checks what the entries of a bucket lead to.
+    /// Checks the segments that the entries of a bucket point to.
     pub(super) fn check_bucket(&mut self, bucket: usize, now: Instant) {
         if self.has_unchecked() {
             for number in bucket * BUCKET_SLOTS..(bucket + 1) * BUCKET_SLOTS {
@@ -352,7 +352,7 @@ impl Store {
         }
     }
 
-    /// Checks what the next step of a scan may show; how many segments.
+    /// Checks the segments that the next step of a scan may show; returns how many.
     #[inline]
     pub(crate) fn check_scan(&mut self, scan: &Scan, now: Instant) -> usize {
         let mut checks = 0;
@@ -379,7 +379,7 @@ impl Store {
         }
     }
 
-    /// Marks what is not checked as flushed.
+    /// Marks unchecked items as flushed.
     pub(super) fn flush_unchecked(&mut self, flushed: Flushed) {
         if let Some(unchecked) = &mut self.unchecked {
             for (&number, segment) in &mut unchecked.segments {
@@ -391,7 +391,7 @@ impl Store {
         }
     }
 
-    /// Has no item of a space come out of what is not checked.
+    /// Drops the items of a space when unchecked segments are checked.
     pub(super) fn retire_unchecked(&mut self, space: Space) {
         if let Some(unchecked) = &mut self.unchecked {
             unchecked.retired.push(space);
@@ -404,7 +404,8 @@ impl Store {
             .take_if(|unchecked| unchecked.segments.is_empty());
     }
 
-    /// Checks a segment: it is sealed with the items that are kept, or free if there are none.
+    /// Checks a segment: afterwards it is sealed with the surviving items, or free if there are
+    /// none.
     #[cold]
     #[inline(never)]
     fn check(&mut self, number: u32, now: Instant) {
@@ -514,8 +515,8 @@ impl Store {
         leads.sort_unstable_by_key(|lead| lead.offset);
     }
 
-    /// Looks at the entries that lead into a segment, in the order in which their items lie there;
-    /// those that are not kept are taken out.
+    /// Checks the entries that point into a segment, in the order of their items; removes those
+    /// that fail.
     fn look_at_all(
         &mut self,
         leads: &[Lead],
@@ -584,7 +585,7 @@ impl Store {
         let Some(layout) = self.plausible(lead.offset, &check.recorded) else {
             return Entered::Doubtful;
         };
-        // A wrong length is no matter: the block it stands in is wrong then.
+        // A wrong length does no harm: then the block that contains it is wrong.
         let end = lead.offset + layout.total_bytes();
         if check.damage.touches(lead.offset, end) {
             return Entered::Doubtful;
@@ -658,7 +659,7 @@ impl Store {
         check: &mut Check<'_>,
     ) {
         let recorded = &segment.recorded;
-        // A deadline that the segment's encoding has no room for stands in the item.
+        // A deadline that the segment's encoding cannot represent is stored in the item.
         let has_own = |one: &Survivor| {
             let layout = &one.layout;
             layout.deadline.instant().is_some() && !self.log.wants_extent(layout.total_bytes())
