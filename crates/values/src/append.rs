@@ -1,7 +1,7 @@
-//! Append: entries that come to a tree in its order, while a value is made as a whole.
+//! Append: adds entries to a tree in its order, while a whole value is built.
 //!
-//! A full leaf stays as it is, and the next one begins. What the parents count is right once the
-//! last leaf is closed.
+//! A full leaf stays as it is, and the next one begins. The counts of the parents are right once
+//! the last leaf is closed.
 
 use std::borrow::Cow;
 

@@ -44,8 +44,7 @@ pub struct SetBuilder {
 }
 
 impl SetBuilder {
-    /// A set that is going to have so many members of so many bytes together, in the order of this
-    /// hash.
+    /// A set that will have so many members of so many bytes together, in the order of this hash.
     #[must_use]
     pub fn new(hasher: Hasher, members: usize, bytes: usize) -> SetBuilder {
         let pages = pages(hasher, members, bytes, 0);
@@ -113,8 +112,8 @@ impl From<SortedSet<'static>> for SortedSetBuilder {
 }
 
 impl SortedSetBuilder {
-    /// A set whose members come by this hash first ([`SortedSetBuilder::push_hashed`]): so many, of
-    /// so many bytes together.
+    /// A set whose members are first added in the order of this hash
+    /// ([`SortedSetBuilder::push_hashed`]): so many, of so many bytes together.
     #[must_use]
     pub fn hashed(hasher: Hasher, members: usize, bytes: usize) -> SortedSetBuilder {
         let mut builder = SortedSetBuilder::default();
@@ -125,7 +124,7 @@ impl SortedSetBuilder {
         builder
     }
 
-    /// Adds a member whose hash is not before that of any other; before all that are pushed by
+    /// Adds a member whose hash is not before that of any other; before any member is pushed by
     /// score. Cost: O(1) amortised.
     pub fn push_hashed(&mut self, member: &[u8], score: f64, hash: u64) {
         if let (true, Members::Built(value)) = (self.is_hashed, &mut self.set.members) {

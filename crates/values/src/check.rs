@@ -6,7 +6,7 @@ use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Kind, NONE};
 use crate::view::{Tree, View, page_at};
 
 impl View<'_> {
-    /// Says what is wrong with the value: links, counts, order, space. Cost: all of its bytes.
+    /// Checks the value: links, counts, order, space. Cost: all of its bytes.
     ///
     /// # Errors
     /// A description of the first fault.

@@ -1,9 +1,9 @@
-//! Collection: what hashes, sets and sorted sets have in common: their forms, and how they change.
+//! Collection: the forms and changes that hashes, sets and sorted sets have in common.
 //!
-//! A value is packed while it is small: entries one behind the other, which a change writes anew.
-//! A larger one is made of pages, and a change is a list of operations that are applied where it
-//! lies. A command sees the value with its own operations at once, so that it may still fail and
-//! change nothing. A collection that is made anew is in pages of its own.
+//! A small value is packed: entries one after the other, which a change rewrites. A larger one is
+//! made of pages, and a change is a list of operations that are applied in place. A command sees
+//! the value with its own operations at once, so that it may still fail and change nothing. A newly
+//! made collection is in pages of its own.
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
 
@@ -39,7 +39,7 @@ pub(crate) fn is_packed(members: usize, bytes: usize) -> bool {
     is_small || members <= FEW_MEMBERS_MAX && bytes <= FEW_BYTES_MAX
 }
 
-/// Has the cache store what is in the scratch buffer.
+/// Makes the cache store the contents of the scratch buffer.
 pub(crate) fn store(kind: Kind, deadline: Deadline) -> Change {
     Change::Store {
         kind,
@@ -50,19 +50,19 @@ pub(crate) fn store(kind: Kind, deadline: Deadline) -> Change {
 
 /// A collection that a command changes.
 pub trait Collection<'v>: Sized {
-    /// What the value is to Redis.
+    /// The type of the value, as Redis defines it.
     const KIND: Kind;
 
-    /// One without members, which is to go at `deadline`.
+    /// A collection without members, which expires at `deadline`.
     fn empty(deadline: Deadline, now: Instant) -> Self;
 
-    /// The collection in the bytes of a value; what has expired in it at `now` is left out.
+    /// The collection in the bytes of a value; members that have expired at `now` are left out.
     fn open(value: &'v [u8], deadline: Deadline, now: Instant) -> Self;
 
     /// Whether it is other than it was.
     fn is_changed(&self) -> bool;
 
-    /// Takes the names of those of its members that were left out because they had expired.
+    /// Takes the names of members that were left out because they had expired.
     fn take_expired(&mut self) -> Vec<Vec<u8>> {
         Vec::new()
     }
@@ -75,15 +75,15 @@ pub trait Collection<'v>: Sized {
         Deadline::NEVER
     }
 
-    /// Whether what was changed takes more than constant time.
+    /// Whether the change takes more than constant time.
     fn is_heavy(&self) -> bool;
 
-    /// What the cache is to do, with what is put into the scratch buffer.
+    /// The change that the cache is to make; its bytes are put into the scratch buffer.
     fn finish(self, scratch: &mut Vec<u8>) -> Change;
 }
 
-/// Drops members that have expired at `now`: what the cache is to do, and which were dropped. Some
-/// may be left of a large collection.
+/// Drops members that have expired at `now`; returns the change for the cache, and the dropped
+/// members. A large collection may keep some.
 pub fn without_expired<'v, C: Collection<'v>>(
     value: &'v [u8],
     deadline: Deadline,
@@ -102,7 +102,7 @@ pub fn without_expired<'v, C: Collection<'v>>(
     (expired, change)
 }
 
-/// A kind of collection, whatever value one of it is in.
+/// A kind of collection, independent of the value that contains it.
 pub trait Family {
     /// One of it in a value.
     type Of<'v>: Collection<'v>;
@@ -128,7 +128,7 @@ pub trait Expiring {
 #[derive(Debug)]
 pub(crate) enum Members<'v, S> {
     Packed(Packed<'v, S>),
-    /// Pages in the cache, and what becomes of them.
+    /// Pages in the cache, and the pending operations.
     Paged(View<'v>, Pending),
     /// Pages of its own.
     Built(Vec<u8>),
@@ -136,18 +136,18 @@ pub(crate) enum Members<'v, S> {
 
 /// A member as a command sees it.
 pub(crate) struct Seen {
-    /// What stands behind its texts, if it is there.
+    /// The tail behind its texts, if the member exists.
     pub(crate) tail: Option<Option<u64>>,
-    /// Where it is, or would be, in the pages, if nothing is pending for it.
+    /// The position that it has or would have in the pages, if no operation is pending for it.
     pub(crate) place: Option<Place>,
 }
 
-/// How a type applies an operation, and what its trees are made of.
+/// How a type applies an operation, and the entry forms of its trees.
 pub(crate) trait Rules: Shape {
     const FORMS: [Form; 2];
     const APPLY: Apply;
 
-    /// What the trees of a value in pages are made of.
+    /// The entry forms of the trees of a value in pages.
     fn forms(_value: &[u8]) -> [Form; 2] {
         Self::FORMS
     }
@@ -180,7 +180,7 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// The operations that are to be applied, if there may be some.
+    /// The pending operations, if there may be some.
     pub(crate) fn pending(&self) -> Option<&Pending> {
         match self {
             Members::Paged(_, pending) => Some(pending),
@@ -188,7 +188,7 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Looks a member up in the pages, if it is made of some; what is pending is not looked at.
+    /// Looks a member up in the pages, if there are some; pending operations are ignored.
     pub(crate) fn look_up(&self, member: &[u8]) -> Option<Place> {
         match self {
             Members::Packed(_) => None,
@@ -205,7 +205,7 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// A member of what is not packed, as the operations before this see it.
+    /// A member of a collection that is not packed, after the pending operations.
     pub(crate) fn seen(&self, member: &[u8]) -> Seen {
         if let Some(op) = self.pending().and_then(|pending| pending.find(member)) {
             return Seen {
@@ -232,7 +232,7 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Whether what was changed takes more than constant time.
+    /// Whether the change takes more than constant time.
     pub(crate) fn is_heavy(&self) -> bool {
         match self {
             Members::Packed(_) => false,
@@ -241,7 +241,7 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Applies an operation to what is not packed.
+    /// Applies an operation to a collection that is not packed.
     pub(crate) fn apply(&mut self, op: &Op<'_>) {
         match self {
             Members::Packed(_) => {}
@@ -301,7 +301,8 @@ impl<'v, S: Rules> Members<'v, S> {
         *self = Members::Built(value);
     }
 
-    /// The bytes of pages that are to be packed again, with what is pending; none if they are not.
+    /// The bytes of pages that are to be packed again, with the pending operations; `None` if they
+    /// are not.
     pub(crate) fn bytes_to_repack(&self) -> Option<Vec<u8>> {
         let Members::Paged(view, pending) = self else {
             return None;
@@ -317,7 +318,7 @@ impl<'v, S: Rules> Members<'v, S> {
         Some(copy)
     }
 
-    /// What the cache is to do with members that are not packed.
+    /// The change that the cache is to make for members that are not packed.
     pub(crate) fn finish_paged(
         &mut self,
         kind: Kind,
@@ -352,7 +353,7 @@ pub(crate) fn apply_all<S: Rules>(value: &mut dyn cellar_engine::ValueBytes, ops
     while !rest.is_empty() {
         let (mut op, behind) = Op::read(rest);
         if rest.len() < ops.len() {
-            // What came before it may have moved it.
+            // Operations before it may have moved the member.
             (op.place, op.keyed) = (None, None);
         }
         let forms = S::forms(value.bytes());

@@ -1,19 +1,19 @@
-//! Dump: values as DUMP writes and RESTORE reads them, which is how Redis keeps them in files.
+//! Dump: values as DUMP writes and RESTORE reads them, the format of Redis's files.
 //!
 //! A dump is a byte for the form, the value in that form, the version of the format in two bytes
 //! and a checksum in eight, the lowest first. Forms before the packed ones of later versions have
 //! been read by every Redis since 4.0: these are written. All forms of strings, lists, sets, sorted
 //! sets and hashes are read ([`DumpReader`]), an entry at a time: a long one takes many steps.
 //!
-//! Invariant: what others have made of a dump is found out before it is believed: no length is
-//! taken for memory that its bytes do not fill.
+//! Invariant: a dump from another source is validated before use: no length allocates memory that
+//! its bytes do not fill.
 //! Why: docs/decisions/0048. Tests: at the end of the children, server/tests/resp_dump.rs.
 
 mod lzf; // strings that are compressed
 mod bytes; // lengths and strings of a dump
 mod packed; // entries that lie in one string
 mod reader; // which entries a dump has
-mod writer; // what is written
+mod writer; // dumps that DUMP returns
 mod libraries; // libraries of functions
 
 pub use libraries::{BadLibraries, read_libraries, write_libraries};
@@ -31,11 +31,11 @@ pub const FOOTER_BYTES: usize = 10;
 /// A checksum that is being made.
 pub type Checksum = Digest<'static, u64, Table<16>>;
 
-/// A dump is none, or what it says contradicts itself.
+/// The bytes are no dump, or are inconsistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadDump;
 
-/// What a dump holds.
+/// The type of a dump's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Elements in their order.
@@ -57,7 +57,7 @@ pub struct DumpEntry {
     pub value: Vec<u8>,
     /// A member's score.
     pub score: f64,
-    /// The Unix time in milliseconds when a field goes; zero for never.
+    /// The Unix time in milliseconds at which a field expires; zero for never.
     pub expires_ms: u64,
 }
 
@@ -67,7 +67,7 @@ pub fn checksum() -> Checksum {
     CHECKSUM.digest()
 }
 
-/// Whether a version of the format is one of those that are read: Redis's up to 8, Valkey's 9.
+/// Whether a version of the format is supported: Redis's up to 8, Valkey's 9.
 #[must_use]
 pub fn is_readable(version: u16) -> bool {
     /// The last of Redis's that is known.

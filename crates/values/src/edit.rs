@@ -56,7 +56,7 @@ pub(crate) struct Item<'a> {
 }
 
 impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
-    /// The value that is to be changed.
+    /// Begins an edit of this value.
     pub fn of(value: &'v mut V, forms: [Form; 2]) -> Edit<'v, V> {
         Edit { value, forms }
     }
@@ -214,8 +214,8 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         self.free(freed);
     }
 
-    /// Removes so many entries of the first tree from a rank on. A leaf of which all go is taken
-    /// out as a whole.
+    /// Removes `count` entries of the first tree from a rank on. A leaf that becomes empty is
+    /// removed as a whole.
     pub(crate) fn take_ranks(&mut self, rank: usize, count: usize) {
         let tree = Tree::First;
         let mut left = count;
@@ -250,7 +250,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         pages
     }
 
-    /// The bytes of an entry that is to lie in a leaf; its long texts are written.
+    /// The bytes of an entry for a leaf; its long texts are written.
     pub(crate) fn make_entry(
         &mut self,
         form: Form,
@@ -283,7 +283,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             return Ok(());
         }
         self.split(tree, spot, bytes, tag)?;
-        // Splitting has counted all that is there.
+        // Splitting has counted all present entries.
         self.add_to(spot, -1);
         Ok(())
     }
@@ -297,7 +297,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         }
     }
 
-    /// Makes the counts of a node and of those above it anew.
+    /// Recomputes the counts of a node and of those above it.
     pub(crate) fn recount(&mut self, mut page: u32) {
         loop {
             let (total, up) = (self.total(page), self.view().page(page).up());
@@ -375,7 +375,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         let mut end = others.end;
         loop {
             let begin = others.start.max(end.saturating_sub(SLOTS_BYTES));
-            // With what is before them, in whose place they come.
+            // Together with the bytes before them, which the new slots replace.
             let mut moved = self.copied(begin - new.len()..end);
             if begin == others.start {
                 moved[..new.len()].copy_from_slice(new);
@@ -386,7 +386,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         }
     }
 
-    /// Moves slots over so many bytes before them.
+    /// Moves slots over the `bytes` bytes before them.
     fn move_slots(&mut self, slots: Range<usize>, bytes: usize) {
         let mut begin = slots.start;
         while begin < slots.end {
@@ -439,7 +439,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         );
     }
 
-    /// Writes a node with these entries. What is free in it keeps the bytes that it has.
+    /// Writes a node with these entries. Its free space keeps its old bytes.
     pub(crate) fn write_node(&mut self, page: u32, front: Front, items: &[Item<'_>]) {
         let slot = match front.kind {
             Kind::Inner => CHILD_SLOT_BYTES,

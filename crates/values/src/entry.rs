@@ -1,11 +1,11 @@
-//! Entry: what a leaf stores: texts, and bytes of fixed length before and behind them.
+//! Entry: the content of a leaf: texts, and bytes of fixed length before and behind them.
 //!
 //! ```text
 //! entry  [lead, 8 in a tree of keys][text][second text, of a hash][tail, 8 if there is one]
 //! text   [varint: 4 x bytes + 2 if a tail follows + 1 if long][bytes, or the first page 4]
 //! ```
 //!
-//! A long text lies in pages of its own, one behind the other.
+//! A long text lies in pages of its own, one after the other.
 
 use smallvec::SmallVec;
 
@@ -16,10 +16,10 @@ use crate::bytes::{Varint, u32_at, u64_at, varint};
 pub(crate) const INLINE_BYTES_MAX: usize = 2000;
 /// Entries up to this length are made without an allocation.
 pub(crate) const SHORT_BYTES: usize = 256;
-/// Bytes of the page number that stands for a long text.
+/// Bytes of the page number that refers to a long text.
 const PAGE_NUMBER_BYTES: usize = 4;
 
-/// What the entries of a tree are made of.
+/// The layout of the entries of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     /// Bytes before the first text.
@@ -228,7 +228,7 @@ impl<'a> Entry<'a> {
         bytes
     }
 
-    /// Where the page numbers of its long texts stand in it, and these.
+    /// The offsets of the page numbers of its long texts, and these numbers.
     pub(crate) fn long_texts(&self) -> impl Iterator<Item = (usize, u32)> + use<'a> {
         let (bytes, form) = (self.rest, self.form);
         let (mut at, mut left) = (form.lead, form.texts);
@@ -250,7 +250,7 @@ impl<'a> Entry<'a> {
 #[derive(Debug)]
 pub(crate) struct NewEntry {
     pub(crate) bytes: SmallVec<[u8; SHORT_BYTES]>,
-    /// Where the page numbers of long texts stand, and which text: the first or the second.
+    /// The offsets of the page numbers of long texts: of the first text and of the second.
     pub(crate) long: [Option<usize>; 2],
 }
 

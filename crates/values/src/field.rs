@@ -76,7 +76,7 @@ pub struct Field<'a> {
     pub name: Cow<'a, [u8]>,
     /// Its value.
     pub value: Cow<'a, [u8]>,
-    /// When it goes.
+    /// When it expires.
     pub deadline: Deadline,
 }
 

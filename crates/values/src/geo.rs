@@ -1,10 +1,10 @@
-//! Geo: places on the earth as numbers that lie near each other where the places do.
+//! Geo: geographic positions as numbers, such that nearby positions have nearby numbers.
 //!
 //! A cell is a rectangle of the map: each step of its number halves longitude and latitude once,
-//! and the bits of both take turns, those of the latitude at the even places. A member of a sorted
-//! set has the score of its cell of 26 steps, 52 bits, which a float holds exactly; so the members
-//! of any larger cell are those of one range of scores. Cells, radius of the earth and bounds are
-//! Redis's, and so are the scores.
+//! and the bits of both are interleaved, those of the latitude at the even positions. A member of a
+//! sorted set has the score of its cell of 26 steps, 52 bits, which a float holds exactly; so the
+//! members of any larger cell are those of one range of scores. Cells, radius of the earth, bounds
+//! and scores are those of Redis.
 //!
 //! Tests: at the end of this file, server/tests/resp_geo.rs, foreign-clients/differential.py.
 
@@ -118,7 +118,7 @@ impl Position {
         EARTH_RADIUS_M * (other - one).abs()
     }
 
-    /// The cell of so many steps, on a map that ends at a latitude.
+    /// The cell of `steps` steps, on a map that ends at a latitude.
     fn cell(self, steps: u32, latitude_max: f64) -> Cell {
         let part = |degrees: f64, most: f64| {
             let part = (degrees + most) / (most + most) * (1_u64 << steps) as f64;
@@ -147,7 +147,8 @@ impl Cell {
         }
     }
 
-    /// The neighbour so many cells to the east and the north: -1, 0 or 1 each, round the map.
+    /// The neighbour so many cells to the east and the north: -1, 0 or 1 each, wrapping around the
+    /// map.
     fn neighbour(self, east: i8, north: i8) -> Cell {
         let bits = self.moved(self.bits, !LATITUDE_BITS, east);
         Cell {
@@ -195,7 +196,7 @@ impl Cell {
     }
 }
 
-/// The whole part of a score; one that no cell has becomes what it would be in C.
+/// The whole part of a score; one outside of all cells is converted as in C.
 fn whole(score: f64) -> u64 {
     const HALF: f64 = (1_u64 << 63) as f64;
     if score < HALF {

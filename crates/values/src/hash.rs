@@ -9,11 +9,11 @@
 //! A payload: varint of twice the value's length, plus one with a deadline; the value; the
 //! deadline in 8 bytes.
 //!
-//! A field whose deadline has passed is not there for any reader; the next change drops it. If
-//! each field has a deadline, the item goes with the last of them or at the key's own deadline,
+//! A field whose deadline has passed is invisible to readers; the next change drops it. If each
+//! field has a deadline, the item expires with the last of them or at the key's own deadline,
 //! whichever comes first.
 
-mod stored; // what a value says without being opened
+mod stored; // facts that are read from a stored value
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ pub const SET_OWN_DEADLINE: Apply = Apply(|value, raw| value.write(OWN_AT, raw))
 /// Fields that one change drops because they have expired, of a hash in pages.
 pub const DROPPED_MAX: usize = 512;
 
-/// Hashes, for what changes one.
+/// Hashes, for code that changes one.
 #[derive(Debug)]
 pub struct Hashes;
 
@@ -64,11 +64,11 @@ pub struct Hash<'v> {
     is_changed: bool,
     /// Fields that were dropped when it was opened: they had expired.
     expired: usize,
-    /// Their names, until somebody takes them.
+    /// Their names, until they are taken.
     expired_names: Vec<Vec<u8>>,
     /// Whether no other field that is stored has expired.
     is_purged: bool,
-    /// What its trees are made of, once it has some: those of a set's members have no values.
+    /// The entry forms of its trees, once it has some: a set's members have no values.
     forms: [Form; 2],
     members: Members<'v, Fields>,
 }
@@ -107,7 +107,7 @@ impl<'v> Hash<'v> {
         }
     }
 
-    /// Members of a set in pages, with what is pending of them, which get deadlines now.
+    /// Members of a set in pages, with its pending operations, which get deadlines now.
     pub(crate) fn of_pages(
         (view, pending): (View<'v>, Pending),
         own: Deadline,
@@ -137,7 +137,7 @@ impl<'v> Hash<'v> {
                 return self.members.len();
             }
             let over = view.rank(self.first_living(&view));
-            // Those that were dropped when it was opened are pending.
+            // The removals of members that were dropped when it was opened are pending.
             return self.members.len() - over.saturating_sub(self.expired);
         }
         if self.is_over(self.earliest) {
@@ -223,7 +223,7 @@ impl<'v> Hash<'v> {
         (tail.map(deadline_of), place)
     }
 
-    /// All fields, without what is pending.
+    /// All fields, without pending operations.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.iter_from(0).map(|(field, _)| field)
     }
@@ -274,7 +274,7 @@ impl<'v> Hash<'v> {
         Some((Field::of_paged(&view, entry), next))
     }
 
-    /// When the next field goes; never if none has a deadline.
+    /// When the next field expires; never if none has a deadline.
     #[must_use]
     pub fn next_deadline(&self) -> Deadline {
         if let Some(view) = self.members.view() {
@@ -298,8 +298,8 @@ impl<'v> Hash<'v> {
         deadlines.min().unwrap_or(Deadline::NEVER)
     }
 
-    /// Shows about `count` fields whose hashes are not before `cursor`, and says where to go on;
-    /// zero at the end. A small hash is shown at once.
+    /// Shows about `count` fields whose hashes are not before `cursor`, and returns the next
+    /// cursor; zero at the end. A small hash is shown in one call.
     pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(Field<'_>)) -> u64 {
         let mut show = |field: Field<'_>| {
             if !self.is_over(field.deadline) {
@@ -424,7 +424,7 @@ impl<'v> Hash<'v> {
         true
     }
 
-    /// Drops what has expired, or as much of it as one change does.
+    /// Drops expired fields, as many as one change may.
     fn purge(&mut self) {
         if !self.is_over(self.first_stored()) {
             self.is_purged = true;
@@ -492,7 +492,7 @@ impl<'v> Hash<'v> {
         }
     }
 
-    /// The packed form of it, with what is pending.
+    /// Its packed form, with the pending operations applied.
     fn repacked(&self) -> Option<Packed<'static, Fields>> {
         let copy = self.members.bytes_to_repack()?;
         let copy = View::of(&copy, Fields::forms(&copy));

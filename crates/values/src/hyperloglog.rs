@@ -1,14 +1,14 @@
 //! HyperLogLog: a string that estimates how many different elements were added to it.
 //!
-//! Bytes: `HYLL`; 0 for dense, 1 for sparse; 3 of nothing; 8 for the count as it was last told,
-//! whose top bit says that it is out of date; the registers.
+//! Bytes: `HYLL`; 0 for dense, 1 for sparse; 3 unused; 8 for the cached count, whose top bit says
+//! that it is out of date; the registers.
 //!
-//! An element's hash has 14 bits for its register and 50 more, of which the register keeps the
+//! An element's hash has 14 bits for its register and 50 more, of which the register stores the
 //! longest row of zeros, plus one. Dense registers have 6 bits each, the lowest first. Sparse ones
-//! are runs ([`sparse`]); what does not fit becomes dense. Format, hash and estimate are Redis's,
-//! so a HyperLogLog of either server is one of the other's, and both count the same.
+//! are runs ([`sparse`]); one that does not fit becomes dense. Format, hash and estimate are
+//! Redis's, so either server can read the other's HyperLogLogs, and both return the same counts.
 //!
-//! Strings of clients may be malformed: what a command reads of one it checks, as Redis does.
+//! Strings of clients may be malformed: a command checks the parts that it reads, as Redis does.
 //! Estimate: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017.
 //! Tests: at the end of this file, server/tests/resp_hyperloglog.rs.
 
@@ -40,11 +40,11 @@ const CHANGE_BYTES: usize = 5;
 const MAGIC: &[u8] = b"HYLL";
 const DENSE: u8 = 0;
 const SPARSE: u8 = 1;
-/// Where the told count begins, and its byte with the bit for "out of date".
+/// Where the cached count begins, and its byte with the bit for "out of date".
 const COUNT_AT: usize = 8;
 const STALE_AT: usize = 15;
 const STALE_BIT: u8 = 0x80;
-/// The head of a dense HyperLogLog that tells no count.
+/// The head of a dense HyperLogLog without a cached count.
 const UNCOUNTED_HEAD: [u8; HEAD_BYTES] = *b"HYLL\0\0\0\0\0\0\0\0\0\0\0\x80";
 /// The seed of the elements' hash.
 const SEED: u64 = 0xadc8_3b19;
@@ -99,7 +99,7 @@ pub fn raise_register(bytes: &mut [u8], index: usize, value: u8) {
     }
 }
 
-/// The byte that says whether the told count is out of date.
+/// The byte that says whether the cached count is out of date.
 pub const STALE_BYTE: Range<usize> = STALE_AT..STALE_AT + 1;
 
 /// Says in that byte that it is.
@@ -107,7 +107,7 @@ pub fn make_stale(byte: &mut [u8]) {
     byte[0] |= STALE_BIT;
 }
 
-/// The count that a string with such a head tells, if it is not out of date.
+/// The cached count of a string with this head, if it is not out of date.
 #[must_use]
 pub fn told(bytes: &[u8]) -> Option<u64> {
     let count = bytes[COUNT_AT..HEAD_BYTES].iter().rev();
@@ -115,7 +115,7 @@ pub fn told(bytes: &[u8]) -> Option<u64> {
     (bytes[STALE_AT] & STALE_BIT == 0).then_some(count)
 }
 
-/// The bytes that tell a count, and where they go.
+/// The bytes of a cached count, and their range.
 #[must_use]
 pub fn telling(count: u64) -> ([u8; 8], usize) {
     (count.to_le_bytes(), COUNT_AT)
@@ -145,7 +145,7 @@ pub fn merge(bytes: &[u8], dense: &mut [u8]) -> Result<(), Flaw> {
     })
 }
 
-/// A dense HyperLogLog with the registers of another, which tells no count.
+/// A dense HyperLogLog with the registers of another, without a cached count.
 #[must_use]
 pub fn uncounted(dense: &[u8]) -> Vec<u8> {
     let mut bytes = dense.to_vec();
@@ -160,7 +160,7 @@ pub fn copy_count(bytes: &[u8], dense: &mut [u8]) {
     dense[STALE_AT] |= STALE_BIT;
 }
 
-/// A dense HyperLogLog without elements, which tells no count.
+/// A dense HyperLogLog without elements, without a cached count.
 #[must_use]
 pub fn no_elements() -> Vec<u8> {
     let mut bytes = vec![0; DENSE_BYTES];
@@ -213,7 +213,7 @@ impl HyperLogLog {
         HyperLogLog(bytes)
     }
 
-    /// A copy of a string that has the head of a HyperLogLog, and room for a change.
+    /// A copy of a string that has the head of a HyperLogLog, with spare capacity for a change.
     ///
     /// # Errors
     /// [`Flaw::NotHyperLogLog`], and [`Flaw::Corrupted`] if it is longer than any HyperLogLog.
@@ -227,7 +227,7 @@ impl HyperLogLog {
         Ok(HyperLogLog(copy))
     }
 
-    /// Its bytes, which tell no count.
+    /// Its bytes, without a cached count.
     #[must_use]
     pub fn stale(mut self) -> Vec<u8> {
         self.0[STALE_AT] |= STALE_BIT;
@@ -467,7 +467,7 @@ fn histogram_of(dense: &[u8]) -> [usize; 64] {
     histogram.map(usize::from)
 }
 
-/// How many elements there are if so many registers have each value.
+/// The estimated number of elements if so many registers have each value.
 fn estimate(histogram: &[usize; 64]) -> u64 {
     /// Half of the reciprocal of the logarithm of two.
     const ALPHA: f64 = 0.721_347_520_444_481_7;
@@ -481,7 +481,7 @@ fn estimate(histogram: &[usize; 64]) -> u64 {
     (ALPHA * all * all / sum).round() as u64
 }
 
-/// What registers without a row add to the estimate.
+/// The contribution to the estimate of registers that are zero.
 fn sigma(mut part: f64) -> f64 {
     if part == 1.0 {
         return f64::INFINITY;
@@ -498,7 +498,7 @@ fn sigma(mut part: f64) -> f64 {
     }
 }
 
-/// What registers with the longest row add to it.
+/// The contribution to the estimate of registers with the highest value.
 fn tau(mut part: f64) -> f64 {
     if part == 0.0 || part == 1.0 {
         return 0.0;
@@ -515,8 +515,8 @@ fn tau(mut part: f64) -> f64 {
     }
 }
 
-/// The hash of an element (MurmurHash2 for 64 bits, A. Appleby's second variant), as far as it
-/// goes: a long one's takes many milliseconds.
+/// The hash of an element (MurmurHash2 for 64 bits, A. Appleby's second variant), computed in
+/// steps: that of a long one takes many milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct ElementHash {
     hash: u64,
@@ -537,7 +537,7 @@ impl ElementHash {
         }
     }
 
-    /// Hashes so many bytes more of the element, or all that are left; how many it were.
+    /// Hashes up to `most` more bytes of the element; returns how many it were.
     pub fn go_on(&mut self, element: &[u8], most: usize) -> usize {
         let rest = element.get(self.done..).unwrap_or_default();
         let bytes = rest.len().min(most) / 8 * 8;

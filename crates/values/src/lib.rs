@@ -17,7 +17,7 @@
 
 mod bytes; // numbers within a value
 mod digest; // the hash of a member
-mod entry; // what a tree stores
+mod entry; // the content of a leaf
 mod page; // a node's bytes
 mod view; // reading a value in pages
 mod plan; // pages that changes need
@@ -31,7 +31,7 @@ mod sequence; // elements by position
 mod check; // whether a value is sound
 mod packed; // few members
 mod pending; // changes that a command sees before they are made
-mod collection; // what hashes, sets and sorted sets have in common
+mod collection; // the common part of hashes, sets and sorted sets
 mod field; // a hash's field
 pub mod hash;
 pub mod set;

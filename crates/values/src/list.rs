@@ -30,7 +30,7 @@ pub enum List<'a> {
 }
 
 impl Edit {
-    /// What the cache is to do, for a key that goes at `deadline`.
+    /// The change that the cache is to make, for a key that expires at `deadline`.
     #[must_use]
     pub fn change(self, deadline: Deadline) -> Change {
         match self {
@@ -51,7 +51,7 @@ impl Edit {
     }
 }
 
-/// What happens to the elements of a list in pages.
+/// An operation on the elements of a list in pages.
 ///
 /// ```text
 /// operation  [kind 1][number of an element 8][bytes, or how many elements 8][bytes]
@@ -313,7 +313,8 @@ impl<'a> List<'a> {
         self.edit(view, ops.into_iter(), scratch)
     }
 
-    /// Writes the list as it is: what took an element and put it back has changed the key.
+    /// Writes the list unchanged: a command that took an element and put it back has changed the
+    /// key.
     pub fn rewrite(&self, scratch: &mut Vec<u8>) -> Edit {
         match self {
             List::Packed(list) => list.rewrite(scratch),
@@ -365,8 +366,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Removes the elements that equal this one: so many from the first on, from the last on if the
-    /// number is negative, all if it is zero. How many those were.
+    /// Removes the elements that equal this one: `count` from the first on, from the last on if it
+    /// is negative, all if it is zero. Returns how many those were.
     pub fn remove(&self, count: i64, element: &[u8], scratch: &mut Vec<u8>) -> (usize, Edit) {
         let view = match self {
             List::Packed(list) => return list.remove(count, element, scratch),

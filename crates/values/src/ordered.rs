@@ -36,7 +36,7 @@ pub(crate) fn key_score(flipped: u64) -> f64 {
 /// Bytes of a key.
 const KEY_BYTES: usize = 8;
 
-/// What a condition is asked about.
+/// The argument of a condition.
 #[derive(Clone, Copy)]
 enum Asked<'a> {
     /// The entry of a leaf at an index.
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The first spot of the second tree whose key is not `before`; those that are stand before all
+    /// The first spot of the second tree whose key is not `before`; those that are come before all
     /// others. Cost: O(log n).
     #[must_use]
     pub fn partition_point_by_key(&self, before: impl Fn(u64) -> bool) -> Spot {
@@ -105,7 +105,7 @@ impl<'a> View<'a> {
     }
 
     /// The entries of the second tree whose keys are not `before`, up to the first that is not
-    /// `within`; what is before the others is within as well. Cost: O(log n).
+    /// `within`; keys before the others are `within` as well. Cost: O(log n).
     pub(crate) fn run_of_keys(
         &self,
         before: impl Fn(u64) -> bool,

@@ -15,7 +15,7 @@ use crate::bytes::{Varint, u32_at, varint};
 /// Bytes before the entries.
 const HEAD_BYTES: usize = 5;
 
-/// What belongs to a member.
+/// The layout of a member's payload.
 pub(crate) trait Shape {
     /// Bytes of the payload that begins here.
     fn payload_bytes(bytes: &[u8]) -> usize;

@@ -1,4 +1,4 @@
-//! Packed list: elements one behind the other, with free room before and behind them.
+//! Packed list: elements one after the other, with free space before and behind them.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -6,10 +6,10 @@
 //! | free room, elements, free room | |
 //! | an element: its length as a varint, its bytes, the length of both backwards | |
 //!
-//! An element is walked over from either end. What comes to an end is written into the free room,
-//! and what goes is left there: only the head changes. A list that has no room is laid out anew
-//! with half as much again on that side, one that is mostly room without; so an element costs a
-//! constant number of copies of its bytes. Short lists have no room.
+//! The list can be walked from either end. A push writes into the free space, and a pop changes
+//! only the head. A list without free space is laid out again with half as much again on that side,
+//! one that is mostly free space without any; so an element costs a constant number of copies of
+//! its bytes. Short lists have no free space.
 //!
 //! Why: docs/decisions/0044. Tests: at the end of list.rs.
 
@@ -22,11 +22,11 @@ use crate::edit::Edit as PagesEdit;
 use crate::entry::Form;
 use crate::view::Tree;
 
-/// Bytes before the first element or its free room.
+/// Bytes before the first element or its free space.
 pub(crate) const HEAD_BYTES: usize = 12;
-/// A value up to this length has no free room when it is laid out: a copy of it costs little.
+/// A value up to this length has no free space when it is laid out: a copy of it costs little.
 pub(crate) const TIGHT_BYTES_MAX: usize = 256;
-/// What is mostly room has less than this part of its length in use.
+/// A value that uses less than this part of its length is mostly free space.
 const USED_SHARE_MIN: usize = 4;
 
 /// A packed list has no more bytes of elements, unless it has few elements.
@@ -34,7 +34,7 @@ const PACKED_BYTES_MAX: usize = 8 << 10;
 pub(crate) const FEW_ELEMENTS_MAX: usize = 16;
 const FEW_BYTES_MAX: usize = 64 << 10;
 
-/// What the trees of a list in pages are made of.
+/// The entry forms of the trees of a list in pages.
 pub(crate) const FORMS: [Form; 2] = [Form::ELEMENTS, Form::ELEMENTS];
 
 /// An end of a list.
@@ -46,7 +46,7 @@ pub enum Side {
     Right,
 }
 
-/// What becomes of a list.
+/// The change to a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// Nothing.
@@ -199,7 +199,8 @@ impl<'a> PackedList<'a> {
         Edit::Splice([head, Splice::default()])
     }
 
-    /// Writes the list as it is: what took an element and put it back has changed the key.
+    /// Writes the list unchanged: a command that took an element and put it back has changed the
+    /// key.
     pub(crate) fn rewrite(&self, scratch: &mut Vec<u8>) -> Edit {
         scratch.extend_from_slice(&self.value[..HEAD_BYTES]);
         let head = Splice {
@@ -245,7 +246,7 @@ impl<'a> PackedList<'a> {
         lay_out(&parts, self.count, rooms, scratch)
     }
 
-    /// Puts an element, or none, in the place of what lies there.
+    /// Puts an element, or none, in the place of an old one.
     pub(crate) fn replace(
         &self,
         place: Range<usize>,
@@ -274,8 +275,8 @@ impl<'a> PackedList<'a> {
         lay_out(&parts, count, self.rooms(), scratch)
     }
 
-    /// Removes the elements that equal this one: so many from the first on, from the last on if the
-    /// number is negative, all if it is zero. How many those were.
+    /// Removes the elements that equal this one: `count` from the first on, from the last on if it
+    /// is negative, all if it is zero. Returns how many those were.
     pub(crate) fn remove(
         &self,
         count: i64,
@@ -317,7 +318,7 @@ impl<'a> PackedList<'a> {
         (removed, edit)
     }
 
-    /// The free room on both sides.
+    /// The free space on both sides.
     pub(crate) fn rooms(&self) -> (usize, usize) {
         let used = (self.end - self.start) / 4;
         let (left, right) = (self.start - HEAD_BYTES, self.value.len() - self.end);

@@ -21,7 +21,7 @@ pub(crate) const PART_AT: usize = 16;
 pub(crate) const PART_BYTES_MAX: usize = PAGE_BYTES - PART_AT;
 /// Bytes of slots and entries that a node has space for.
 pub(crate) const SPACE_BYTES: usize = PAGE_BYTES - FRONT_BYTES;
-/// Bytes of a node that came of a merge, at most.
+/// Most bytes of a node after a merge.
 pub(crate) const MERGED_BYTES_MAX: usize = SPACE_BYTES / 4 * 3;
 /// No page.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -31,12 +31,12 @@ pub(crate) const COUNT_AT: usize = 4;
 pub(crate) const CHILD_BYTES: usize = 9;
 /// Bytes of a slot of an inner node.
 pub(crate) const CHILD_SLOT_BYTES: usize = 2;
-/// A separator that is too long to be stored: the first entry below the child stands for it.
+/// A separator that is too long to be stored: the first entry below the child is used instead.
 pub(crate) const LOOK_BELOW: u8 = u8::MAX;
 /// Longest separator that is stored.
 pub(crate) const SEPARATOR_BYTES_MAX: usize = 200;
 
-/// What a page is.
+/// The type of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Leaf = 1,
@@ -81,7 +81,7 @@ impl Front {
         ]
     }
 
-    /// Bytes that are free, in one stretch or not, with slots of so many bytes.
+    /// Free bytes, contiguous or not, with slots of `slot` bytes.
     pub(crate) fn free_bytes(&self, slot: usize) -> usize {
         self.heap + self.unused - FRONT_BYTES - self.entries * slot
     }

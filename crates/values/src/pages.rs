@@ -1,4 +1,4 @@
-//! Pages: how a value gets and loses pages, and what names a page that moves.
+//! Pages: how a value gets and loses pages, and updates of references to a page that moves.
 
 use crate::PAGE_BYTES;
 use crate::edit::Edit;
@@ -7,7 +7,7 @@ use crate::view::{HAS_PARTS_AT, PAGES_AT, ROOTS_AT, Tree, page_at};
 use crate::{HEAD_BYTES, entry::Form};
 use cellar_engine::ValueBytes;
 
-/// Where `up` stands in a page.
+/// Offset of `up` in a page.
 const UP_AT: usize = 8;
 
 impl<V: ValueBytes + ?Sized> Edit<'_, V> {
@@ -21,7 +21,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
 
     /// Frees pages, which nothing names any more; the last pages take their places.
     pub(crate) fn free(&mut self, mut pages: Vec<u32>) {
-        // From behind, so that the last page is never one of those that are still to be freed.
+        // In descending order, so that the last page is never one of those that are still to be
+        // freed.
         pages.sort_unstable_by(|one, other| other.cmp(one));
         for page in pages {
             let last = self.view().pages() - 1;
@@ -33,7 +34,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         }
     }
 
-    /// Copies a page and has all that named it name the copy.
+    /// Copies a page and makes all references to it point to the copy.
     fn move_page(&mut self, from: u32, to: u32) {
         let bytes = self.view().page(from).copied();
         self.write(page_at(to), &bytes);
@@ -59,7 +60,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         }
     }
 
-    /// Has the page or entry before a part that moved, and the part behind it, name it anew.
+    /// Updates the references to a moved part in the page or entry before it, and in the part
+    /// behind it.
     fn rename_part(&mut self, from: u32, to: u32, page: Page<'_>) {
         let up = page.up();
         let before = self.view().page(up);
@@ -113,7 +115,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         }
     }
 
-    /// Writes a long text into pages of its own; the first of them, whose `up` is to be set.
+    /// Writes a long text into pages of its own; returns the first, whose `up` the caller has to
+    /// set.
     pub(crate) fn write_parts(&mut self, text: &[u8]) -> u32 {
         self.write(HAS_PARTS_AT, &[1]);
         let (mut first, mut before) = (NONE, NONE);

@@ -21,19 +21,19 @@ use crate::table::Place;
 use crate::view::{Spot, Tree, View};
 
 const FRONT_BYTES: usize = 48;
-/// Where the place stands.
+/// Offset of the place.
 const PLACE_AT: usize = 18;
-/// Where the spot in the second tree stands.
+/// Offset of the spot in the second tree.
 const KEYED_AT: usize = 40;
 /// The second byte of an operation that has one.
 const HAS_KEYED: u8 = 2;
-/// From so many operations on they are found by a table.
+/// Number of operations from which on a table finds them.
 const TABLE_FROM: usize = 16;
 
-/// What happens to a member.
+/// An operation on a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpKind {
-    /// It is there, with these texts and this tail.
+    /// Stores it, with these texts and this tail.
     Put = 0,
     /// It is not there.
     Remove = 1,
@@ -179,7 +179,7 @@ fn read_keyed(bytes: &[u8]) -> Spot {
     }
 }
 
-/// Operations that are to be applied, the last one of each member.
+/// Pending operations, the last one of each member.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     bytes: SmallVec<[u8; SHORT_BYTES]>,
@@ -192,7 +192,7 @@ pub(crate) struct Pending {
     has_tails: bool,
     /// Whether any operation may need pages: one that does not remove a member.
     may_grow: bool,
-    /// What was looked up last among what is stored: most often it is changed next.
+    /// The place of the last lookup among the stored members: usually that member is changed next.
     looked_up: Cell<Option<Place>>,
 }
 
@@ -245,7 +245,7 @@ impl Pending {
         };
         let start = self.bytes.len();
         match place.and_then(|place| self.find_at(place)) {
-            // What else the member has was put before.
+            // The texts of the member come from the `Put` before.
             Some(before) if op.kind == OpKind::SetTail && before.kind == OpKind::Put => {
                 let mut bytes = Vec::new();
                 Op {
@@ -301,14 +301,14 @@ impl Pending {
         }
     }
 
-    /// Looks a member up among what is stored.
+    /// Looks a member up among the stored ones.
     pub(crate) fn look_up(&self, view: &View<'_>, member: &[u8]) -> Place {
         let place = self.place_of_stored(view, member);
         self.looked_up.set(Some(place));
         place
     }
 
-    /// Finds a member among what is stored; uses the result of the last look-up if it is the same.
+    /// Finds a member among the stored ones; uses the result of the last look-up if it is the same.
     pub(crate) fn place_of_stored(&self, view: &View<'_>, member: &[u8]) -> Place {
         let hash = hash(view.seed(), member);
         let last = self.looked_up.get().filter(|place| place.hash == hash);
@@ -341,7 +341,7 @@ impl Pending {
                 .found
                 .is_some_and(|spot| view.entry(spot).tail().is_some())
             {
-                // Its entry in the second tree goes.
+                // Its entry in the second tree is removed.
                 plan.remove();
             }
             match (op.kind, place.found) {

@@ -10,13 +10,13 @@ use crate::page::{
 };
 use crate::view::{Spot, Tree, View};
 
-/// Least bytes that are in a node which came of a split: half of what is too much for a page, less
-/// half of the longest entry.
+/// Least bytes in a node after a split: half of the size that is too large for a page, less half of
+/// the longest entry.
 const SPLIT_BYTES_MIN: usize = SPACE_BYTES / 4;
 /// Bytes of a child in an inner node.
 const CHILD_BYTES_MAX: usize = CHILD_BYTES + SEPARATOR_BYTES_MAX + CHILD_SLOT_BYTES;
 
-/// What a node gets.
+/// Growth of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Growing {
     tree: u8,
@@ -25,7 +25,7 @@ struct Growing {
     bytes: usize,
 }
 
-/// Entries that are to be added to a value, or to become longer.
+/// Entries that will be added to a value, or will become longer.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Pages of long texts.
@@ -46,7 +46,7 @@ impl Plan {
         }
     }
 
-    /// Notes that entries are removed between those that are added: their nodes may be merged.
+    /// Records that entries are removed between added ones: their nodes may be merged.
     pub(crate) fn remove(&mut self) {
         self.may_merge = !self.is_single;
     }
@@ -145,7 +145,7 @@ impl Plan {
     }
 }
 
-/// What comes to the same node, together.
+/// Merges the growth of equal nodes.
 fn joined(mut nodes: SmallVec<[Growing; 2]>) -> SmallVec<[Growing; 2]> {
     nodes.sort_unstable();
     nodes.dedup_by(|other, node| {

@@ -81,7 +81,7 @@ fn remove_ranks(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
     }
 }
 
-/// Sorted sets, for what changes one.
+/// Sorted sets, for code that changes one.
 #[derive(Debug)]
 pub struct SortedSets;
 
@@ -167,7 +167,7 @@ impl<'v> SortedSet<'v> {
         (tail.flatten().map(f64::from_bits), place)
     }
 
-    /// A member's place in the order, and its score; of what is stored. Cost: O(log n).
+    /// A stored member's rank, and its score. Cost: O(log n).
     #[must_use]
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         if let Members::Packed(packed) = &self.members {
@@ -180,7 +180,7 @@ impl<'v> SortedSet<'v> {
         Some((view.rank(view.spot_of(score_key(score), member)), score))
     }
 
-    /// The member at a place, and its score; of what is stored. Cost: O(log n).
+    /// The stored member of a rank, and its score. Cost: O(log n).
     ///
     /// # Panics
     /// If there are not so many.
@@ -210,7 +210,7 @@ impl<'v> SortedSet<'v> {
         Some((view.bytes_of(entry.text()), keyed_score(entry), next))
     }
 
-    /// The members from a rank on, with their scores; of what is stored.
+    /// The stored members from a rank on, with their scores.
     pub fn iter_from(&self, rank: usize) -> impl Iterator<Item = (Cow<'_, [u8]>, f64)> {
         let packed = match &self.members {
             Members::Packed(packed) => Some(packed.iter().skip(rank)),
@@ -225,7 +225,7 @@ impl<'v> SortedSet<'v> {
         packed.chain(paged.into_iter().flatten())
     }
 
-    /// The members before a rank, the nearest first, with their scores; of what is stored.
+    /// The stored members before a rank, the nearest first, with their scores.
     pub fn iter_back(&self, rank: usize) -> impl Iterator<Item = (Cow<'_, [u8]>, f64)> {
         let packed = match &self.members {
             Members::Packed(packed) => packed.iter().take(rank).collect(),
@@ -240,9 +240,8 @@ impl<'v> SortedSet<'v> {
         packed.chain(paged.into_iter().flatten())
     }
 
-    /// The members whose scores are not `before`, up to the first that is not `within`. Scores that
-    /// are `before` stand before all others, and are `within` as well. Of what is stored. Cost:
-    /// O(log n).
+    /// The stored members whose scores are not `before`, up to the first that is not `within`.
+    /// Scores that are `before` come before all others, and are `within` as well. Cost: O(log n).
     #[must_use]
     pub fn run_of_scores(&self, before: impl Fn(f64) -> bool, within: impl Fn(f64) -> bool) -> Run {
         if let Members::Packed(packed) = &self.members {
@@ -277,8 +276,8 @@ impl<'v> SortedSet<'v> {
         run.map_or(Run::default(), Run::of)
     }
 
-    /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
-    /// zero at the end. A small set is shown at once.
+    /// Shows about `count` members whose hashes are not before `cursor`, and returns the next
+    /// cursor; zero at the end. A small set is shown in one call.
     pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(&[u8], f64)) -> u64 {
         match (&self.members, self.members.view()) {
             (Members::Packed(packed), _) => {
@@ -301,7 +300,7 @@ impl<'v> SortedSet<'v> {
         old.is_none()
     }
 
-    /// Gives a member the score that `decide` makes of the one that it has, if it makes one; both.
+    /// Replaces a member's score by the result of `decide`, if it returns one; returns both scores.
     ///
     /// # Errors
     /// Those of `decide`; then nothing is changed.
@@ -357,7 +356,7 @@ impl<'v> SortedSet<'v> {
         score.is_some()
     }
 
-    /// The members of these ranks, of which there are so many. Of what is stored. Cost: O(log n).
+    /// The stored members of these ranks, which must exist. Cost: O(log n).
     #[must_use]
     pub fn run_of_ranks(&self, ranks: Range<usize>) -> Run {
         let position = match (&self.members, self.members.view()) {
@@ -386,7 +385,7 @@ impl<'v> SortedSet<'v> {
         before..before + run.len
     }
 
-    /// The members of a run, with their scores; of what is stored.
+    /// The stored members of a run, with their scores.
     pub fn iter_run(&self, run: Run) -> impl Iterator<Item = (Cow<'_, [u8]>, f64)> {
         let mut at = run.position;
         let members = std::iter::from_fn(move || {

@@ -101,7 +101,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         Ok((cut, Some(hash_of(cut).to_be_bytes().to_vec())))
     }
 
-    /// What is behind one entry and not behind the next.
+    /// A separator that sorts behind the left entry and not behind the right one.
     pub(crate) fn separator(
         &self,
         left: &Item<'_>,
@@ -129,8 +129,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         (len <= SEPARATOR_BYTES_MAX).then_some(right)
     }
 
-    /// Links a node beside one whose entries it has got in part. All counts above them are made
-    /// anew.
+    /// Links a node beside one whose entries it has got in part. All counts above them are
+    /// recomputed.
     pub(crate) fn add_sibling(
         &mut self,
         tree: Tree,
@@ -197,8 +197,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         self.add_sibling(tree, page, right, separator);
     }
 
-    /// Sees to a node that has lost an entry: one without any goes, one with few is merged. What
-    /// is to be freed comes to `freed`.
+    /// Balances a node that has lost an entry: an empty one is removed, one with few is merged.
+    /// Pages to free are added to `freed`.
     pub(crate) fn balance(&mut self, tree: Tree, page: u32, freed: &mut Vec<u32>) {
         let node = self.view().page(page);
         let (front, slot) = (node.front(), self.slot_of(node));
@@ -299,7 +299,7 @@ fn middle_of(items: &[Item<'_>], slot: usize) -> usize {
         before += items[cut].bytes.len() + slot;
         cut += 1;
     }
-    // The one in the middle goes to the side where less is.
+    // The middle one goes to the smaller side.
     let last = items[cut - 1].bytes.len() + slot;
     if cut > 1 && before * 2 - all > last {
         cut -= 1;

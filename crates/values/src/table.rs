@@ -1,12 +1,12 @@
 //! Table: members in the order of a secret hash.
 //!
 //! A leaf has the members of a range of hashes, in their order. A slot has sixteen bits of the
-//! hash, so a look-up compares hardly any other member. Where a hash belongs in a leaf is found by
-//! an interpolation search, which hashes some members: hashes are spread evenly.
+//! hash, so a look-up compares hardly any other member. The position of a hash in a leaf is found
+//! by an interpolation search, which hashes some members: hashes are spread evenly.
 //!
-//! The hash is keyed by a seed of the value's own, and is unknown to clients but for what a scan's
-//! cursors tell of it: its upper bits. Nodes are cut by their bytes, so members that are chosen to
-//! have neighbouring hashes cost no more than others.
+//! The hash is keyed by a seed of the value's own, and is unknown to clients, except for its upper
+//! bits, which the cursors of a scan reveal. Nodes are split by their bytes, so members that are
+//! chosen to have neighbouring hashes cost no more than others.
 
 use crate::digest::{Hasher, hash};
 use crate::edit::{Collision, Edit, Stored};
@@ -26,7 +26,7 @@ pub(crate) fn tag(hash: u64) -> u16 {
     hash as u16
 }
 
-/// Where a member is, or what is needed to add it; good until the value changes.
+/// The position of a member, or the data to add it; valid until the value changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Its entry.
@@ -92,9 +92,9 @@ impl<'a> View<'a> {
         self.leaf_by(Tree::First, |node, index| node.hash_before(index) <= hash)
     }
 
-    /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
-    /// zero at the end. A member that is there from the first call to the last is shown once,
-    /// whatever else comes and goes.
+    /// Shows about `count` members whose hashes are not before `cursor`, and returns the next
+    /// cursor; zero at the end. A member that exists from the first call to the last is shown once,
+    /// whatever else is added or removed.
     pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(Entry<'a>)) -> u64 {
         if cursor > u64::MAX >> CURSOR_SHIFT {
             return 0;
@@ -163,7 +163,7 @@ impl<'a> View<'a> {
         low
     }
 
-    /// Between which hashes those of the members of a leaf lie.
+    /// The bounds of the hashes of a leaf's members.
     fn hash_range(&self, leaf: Spot) -> (u64, u64) {
         let (mut spot, mut least, mut most) = (leaf, None, None);
         while least.is_none() || most.is_none() {

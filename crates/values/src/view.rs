@@ -370,7 +370,7 @@ impl<'a> View<'a> {
     }
 
     /// The entry of a tree at the spot of a number, and the number of the spot after it. The number
-    /// zero stands for the first spot. Cost: does not depend on the number of entries.
+    /// zero means the first spot. Cost: does not depend on the number of entries.
     pub(crate) fn entry_at(&self, tree: Tree, number: usize) -> Option<(Entry<'a>, usize)> {
         let mut spot = match number {
             0 => self.first(tree),
@@ -507,7 +507,7 @@ impl<'a> View<'a> {
         spot
     }
 
-    /// Where an entry is added that is to have a rank: behind the last one at most.
+    /// Where to insert an entry that will have this rank: behind the last one at most.
     pub(crate) fn insertion(&self, rank: usize) -> Spot {
         match rank < self.len(Tree::First) {
             true => self.at(Tree::First, rank),

@@ -44,7 +44,7 @@ impl<'a> DumpCursor<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    /// A number of so many bytes, the lowest first.
+    /// A number of `count` bytes, little-endian.
     pub(super) fn low_first(&mut self, count: usize) -> Result<u64, BadDump> {
         let bytes = self.take(count)?.iter().rev();
         Ok(bytes.fold(0, |number, &byte| number << 8 | u64::from(byte)))
@@ -56,7 +56,7 @@ impl<'a> DumpCursor<'a> {
         Ok(bytes.fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 
-    /// An integer with a sign of so many bytes, the lowest first.
+    /// A signed integer of `count` bytes, little-endian.
     pub(super) fn signed(&mut self, count: usize) -> Result<i64, BadDump> {
         let unused = u64::BITS as usize - 8 * count;
         let number = self.low_first(count)?;

@@ -6,7 +6,7 @@ use super::{FOOTER_BYTES, checksum, footer, is_readable};
 
 /// The version of the format that has libraries first.
 const LIBRARIES_VERSION: u16 = 10;
-/// What stands before a library.
+/// The opcode before a library.
 const LIBRARY: u8 = 245;
 
 /// Why bytes are no libraries.

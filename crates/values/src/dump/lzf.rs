@@ -6,11 +6,11 @@
 //! | `nnnddddd dddddddd` | n + 2 bytes that stand d + 1 bytes back |
 //! | `111ddddd nnnnnnnn dddddddd` | n + 9 of them |
 //!
-//! Why not a crate: those that there are decompress a string whole, which one step must not.
+//! Why not a crate: existing ones decompress a whole string, which takes too long for one step.
 
 use super::BadDump;
 
-/// Most bytes that a compressed one stands for, rounded up: 264 from three.
+/// Most bytes that a compressed one expands to, rounded up: 264 from three.
 pub(super) const RATIO_MAX: usize = 128;
 
 /// How far a string is decompressed.
@@ -68,7 +68,7 @@ impl Inflating {
         if end > out.len() {
             return Err(BadDump);
         }
-        // It may overlap what it makes.
+        // It may overlap its own output.
         for place in 0..length {
             out[self.written + place] = out[from + place];
         }

@@ -19,7 +19,7 @@ pub(super) enum PackLayout {
     Whole,
 }
 
-/// What ends a list of entries.
+/// The byte that ends a list of entries.
 const END: u8 = 255;
 
 /// A string with entries, and the first that was not read.

@@ -1,4 +1,4 @@
-//! Reader: the entries of a dump, whatever form it has.
+//! Reader: the entries of a dump, in any of its forms.
 
 use super::bytes::{DumpCursor, DumpText, number_of};
 use super::packed::{Pack, PackLayout};
@@ -7,7 +7,7 @@ use super::{BadDump, DumpEntry, FOOTER_BYTES, Holds};
 /// Milliseconds that a field's deadline can be, as in Valkey.
 const EXPIRES_MS_MAX: u64 = i64::MAX as u64;
 
-/// What a dump turned out to be.
+/// An opened dump, by the type of its value.
 #[derive(Debug)]
 pub enum OpenedDump {
     /// A string: where its bytes are, and how long it is if they are compressed.
@@ -18,7 +18,7 @@ pub enum OpenedDump {
     Entries(DumpReader),
 }
 
-/// How the entries of a collection are told.
+/// How the entries of a collection are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DumpForm {
     /// One string each; a hash has two.
@@ -26,18 +26,18 @@ enum DumpForm {
     /// Members with scores in digits, and in 8 bytes.
     WrittenScores,
     Scores,
-    /// Fields with a deadline each, that counts from the time that stands first.
+    /// Fields with a deadline each, relative to the time at the start.
     Deadlines(u64),
     /// One string that has all.
     Pack(PackLayout),
-    /// Strings that have some each; before each stands what it is, if there is more than one way.
+    /// Strings with some entries each; before each is its layout, if there is more than one.
     Packs(PackLayout, bool),
 }
 
 /// A collection of which entries are read one by one.
 #[derive(Debug)]
 pub struct DumpReader {
-    /// What it is.
+    /// The type of its value.
     pub holds: Holds,
     form: DumpForm,
     /// Fields of packed hashes have deadlines.
@@ -74,11 +74,11 @@ fn form_of(kind: u8) -> Result<(Holds, DumpForm), BadDump> {
     })
 }
 
-/// Looks at a dump whose checksum is right; no entry is longer than `bytes_max`. Those of a
+/// Opens a dump whose checksum is right; no entry is longer than `bytes_max`. The bytes of a
 /// collection are taken, those of a string stay.
 ///
 /// # Errors
-/// If it is of a form that is not read.
+/// If its form is not supported.
 pub fn open(bytes: &mut Vec<u8>, bytes_max: usize) -> Result<OpenedDump, BadDump> {
     let end = bytes.len().checked_sub(FOOTER_BYTES).ok_or(BadDump)?;
     bytes.truncate(end);
@@ -217,7 +217,7 @@ impl DumpReader {
             },
             _ => return Err(BadDump),
         };
-        // What it has beside its entries is less than they are, or little.
+        // The overhead of its layout is less than the bytes of its entries, or small.
         let bytes_max = self.bytes_max.saturating_mul(2).saturating_add(64);
         let bytes = cursor.string(bytes_max)?;
         let at = cursor.at;

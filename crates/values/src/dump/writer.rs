@@ -23,7 +23,7 @@ pub struct DumpWriter {
     first_ms: Option<u64>,
 }
 
-/// What stands before a string of so many bytes.
+/// The bytes before a string of this length.
 #[must_use]
 pub fn head_of_string(length: usize) -> Vec<u8> {
     let mut head = vec![STRING_FORM];
@@ -31,7 +31,7 @@ pub fn head_of_string(length: usize) -> Vec<u8> {
     head
 }
 
-/// What stands behind a value whose bytes were summed.
+/// The footer behind a value with this checksum.
 #[must_use]
 pub fn footer(mut sum: Checksum, version: u16) -> [u8; FOOTER_BYTES] {
     sum.update(&version.to_le_bytes());
@@ -42,7 +42,7 @@ pub fn footer(mut sum: Checksum, version: u16) -> [u8; FOOTER_BYTES] {
 }
 
 impl DumpWriter {
-    /// A collection of so many entries, of which the first deadline of a field is `first_ms`.
+    /// A collection of so many entries; `first_ms` is the earliest deadline of a field.
     #[must_use]
     pub fn of(holds: Holds, count: usize, first_ms: Option<u64>) -> DumpWriter {
         let mut out = Vec::new();
@@ -85,7 +85,7 @@ impl DumpWriter {
         }
     }
 
-    /// Sums what was added since.
+    /// Adds the bytes since the last call to the checksum.
     pub fn sum(&mut self) {
         self.checksum.update(&self.bytes[self.summed..]);
         self.summed = self.bytes.len();
@@ -105,7 +105,7 @@ impl DumpWriter {
         self.bytes
     }
 
-    /// Takes memory for entries of so many bytes in all, unless it has it.
+    /// Reserves memory for entries of so many bytes in all.
     pub fn reserve(&mut self, bytes: usize) {
         let all = bytes + FOOTER_BYTES + HEAD_BYTES_MAX;
         self.bytes.reserve(all.saturating_sub(self.bytes.len()));

@@ -1,8 +1,8 @@
-//! Region: a circle, a box or a polygon around a place, and the cells that cover it.
+//! Region: a circle, a box or a polygon around a position, and the cells that cover it.
 //!
 //! The cells are so large that one and its neighbours cover the region: its middle lies in the one,
-//! and the neighbours that it cannot reach are left out. What is in a cell need not be in the
-//! region. Of a cell with many members only the quarters that the region reaches need a look.
+//! and the neighbours that it cannot reach are left out. A position in a cell need not be in the
+//! region. In a cell with many members, only the quarters that the region reaches are searched.
 
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ const NEIGHBOURS: [(i8, i8); 8] = [
     (-1, -1),
 ];
 
-/// What a region looks like, in metres.
+/// The shape of a region, in metres.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outline {
-    /// All that is no farther.
+    /// All points within this radius.
     Circle(f64),
     /// Width and height.
     Box(f64, f64),
@@ -38,7 +38,7 @@ pub enum Outline {
 }
 
 impl Outline {
-    /// What it takes to compare a place with it, as a multiple of that of a circle.
+    /// The cost of comparing a position with it, as a multiple of that of a circle.
     #[must_use]
     pub fn cost(&self) -> usize {
         const VERTICES: usize = 16;
@@ -84,7 +84,7 @@ fn is_within(place: Position, vertices: &[Position]) -> bool {
 pub struct Region {
     /// Its middle.
     pub middle: Position,
-    /// What it looks like.
+    /// Its shape.
     pub outline: Outline,
 }
 
@@ -154,10 +154,10 @@ impl Region {
         })
     }
 
-    /// Borders outside of which no place is in the region, by [`Region::distance_m`]. A region that
-    /// goes round a pole, or over the east or west end of the map, has all longitudes.
+    /// Borders outside of which no position is in the region, by [`Region::distance_m`]. A region
+    /// that contains a pole, or over the east or west end of the map, has all longitudes.
     fn reach(&self) -> Borders {
-        // More than what rounding changes.
+        // More than the rounding error.
         const SPARE_DEGREES: f64 = 1e-6;
         let Position {
             longitude,
@@ -273,7 +273,7 @@ impl Region {
 }
 
 impl Borders {
-    /// The same, so many degrees farther on each side.
+    /// The same, wider by so many degrees on each side.
     fn wider(self, degrees: f64) -> Borders {
         Borders {
             west: self.west - degrees,

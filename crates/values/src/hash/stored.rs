@@ -1,4 +1,4 @@
-//! Stored: what a value says of deadlines and names without being opened to be changed.
+//! Stored: deadlines and names that are read from a stored value, without opening it for a change.
 //!
 //! Of a hash, and of a set whose members may have deadlines.
 
@@ -21,7 +21,7 @@ pub fn own_deadline(value: &[u8], deadline: Deadline) -> Deadline {
     }
 }
 
-/// When the first field goes, expired or not.
+/// When the first field expires, expired or not.
 #[must_use]
 pub fn first_deadline(value: &[u8]) -> Deadline {
     match value.first() {
@@ -31,14 +31,14 @@ pub fn first_deadline(value: &[u8]) -> Deadline {
     }
 }
 
-/// When the first field goes that has not expired yet at `now`. Cost: O(log n).
+/// When the first field expires that has not expired yet at `now`. Cost: O(log n).
 #[must_use]
 pub fn first_living(value: &[u8], now: Instant) -> Deadline {
     Hash::view(value, now).next_deadline()
 }
 
-/// How many fields go with a hash that has expired: all, if it goes with the last of them, and none
-/// if it goes by the key's own deadline.
+/// How many fields expire with an expired hash: all, if it expires with the last of them, and none
+/// if it expires by the key's own deadline.
 #[must_use]
 pub fn expired_with(value: &[u8], item: Deadline) -> usize {
     if own_deadline(value, item) == item {
@@ -57,7 +57,7 @@ pub fn names(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Where in the value the key's own deadline stands, if it does.
+/// The offset in the value of the key's own deadline, if it is stored.
 #[must_use]
 pub fn own_deadline_place(value: &[u8]) -> Option<Range<usize>> {
     match value.first() {

@@ -6,8 +6,8 @@
 //! | `01nnnnnn nnnnnnnn` | the same, for longer ones |
 //! | `1vvvvvnn` | n + 1 registers of v + 1 |
 //!
-//! A change puts new runs in the place of one, and joins what became equal next to it in the order
-//! in which Redis does, so that both have the same bytes.
+//! A change replaces one run by new ones, and joins equal neighbours in the order in which Redis
+//! does, so that both have the same bytes.
 
 use smallvec::SmallVec;
 
@@ -143,7 +143,7 @@ fn find(bytes: &[u8], start: Start, index: usize) -> Result<Spot, Flaw> {
     Err(Flaw::Corrupted)
 }
 
-/// What can be asked for when a register is raised.
+/// The parameters of raising a register.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raise {
     pub(super) index: usize,
@@ -152,9 +152,9 @@ pub(super) struct Raise {
     pub(super) bytes_max: usize,
 }
 
-/// Raises a register of the runs from `start` on; whether it was lower. None if that cannot be
-/// sparse, or makes `bytes` too long: then nothing is changed. `start` becomes one for a register
-/// behind this one, so that many registers in order cost one pass.
+/// Raises a register of the runs from `start` on; returns whether it was lower. `None` if that
+/// cannot be sparse, or makes `bytes` too long: then nothing is changed. `start` becomes one for a
+/// register behind this one, so that many registers in order cost one pass.
 ///
 /// # Errors
 /// If the runs end before it, or are no runs.
