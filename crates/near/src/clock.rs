@@ -62,10 +62,10 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that does not advance until it is moved.
 #[derive(Debug, Default)]
 pub struct ManualClock {
-    // Relaxed: the number alone is shared, nothing hangs on its order.
+    // Relaxed: only the number is shared; nothing depends on its order.
     now_ns: AtomicU64,
 }
 
@@ -76,7 +76,7 @@ impl ManualClock {
     /// If `by` is more than 584 years.
     pub fn advance(&self, by: Duration) {
         let by = u64::try_from(by.as_nanos()).expect("584 years are enough");
-        // Relaxed: the number alone is shared, nothing hangs on its order.
+        // Relaxed: only the number is shared; nothing depends on its order.
         self.now_ns.fetch_add(by, Ordering::Relaxed);
     }
 }

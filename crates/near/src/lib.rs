@@ -2,10 +2,10 @@
 //!
 //! [`Local`] is the store; it can be used alone, without any server and without tokio. [`Near`]
 //! reads through it to an origin: Redis, Valkey or Cellar ([`origin::Redis`]), memcached or Cellar
-//! ([`origin::Memcached`]), or any async function ([`origin::Function`]). What the server tells as
-//! changed is never served again; the guide is docs/near.md.
+//! ([`origin::Memcached`]), or any async function ([`origin::Function`]). A copy is never served
+//! again after the server has reported its change; the guide is docs/near.md.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ pub mod clock; // time, as a cache sees it
 pub mod local; // the store in the process's memory, its face and its shards
 mod loading; // the store whose missing values one thread makes for all
 #[cfg(feature = "read-through")]
-mod read_through; // near caches: what they believe, where they read, how they ask
+mod read_through; // near caches: which copies are valid, and how they read from an origin
 
 pub use clock::Clock;
 pub use loading::{LoadError, LoadingLocal, LoadingOf, Making, MakingOf};

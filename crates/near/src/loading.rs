@@ -2,8 +2,8 @@
 //! wait.
 //!
 //! A load is registered as in flight before its loader runs. A write by the process removes the
-//! load of its key. A load that is not registered any more when it ends returns its value to those
-//! who wait, but stores no entry: the value may be older than the write. Hits are those of
+//! load of its key. A load that is not registered any more when it ends returns its value to the
+//! waiting threads, but stores no entry: the value may be older than the write. Hits are those of
 //! [`LocalOf`] and do not depend on loads.
 //!
 //! Invariant: the load in flight and the entry of a key change together under the lock of the key's
@@ -54,21 +54,21 @@ impl<E: fmt::Display> fmt::Display for LoadError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for LoadError<E> {}
 
-/// What a loader of a [`LoadingLocal`] makes.
+/// The result of a loader of a [`LoadingLocal`].
 pub type Making<V, E> = MakingOf<Arc<V>, E>;
 
-/// What a loader makes: a value and how it is stored, or the news that there is none.
+/// The result of a loader: a value and how to store it, or `None` if there is no value.
 pub type MakingOf<P, E> = Result<Option<(P, InsertOptions)>, E>;
 
-/// How a load ends, for all who wait for it.
+/// The result of a load, for all callers that wait for it.
 type Ending<P, E> = Result<Option<P>, E>;
 
 /// A [`Local`](crate::Local) whose missing values one thread makes for all.
 pub type LoadingLocal<K, V, E> = LoadingOf<K, Arc<V>, E>;
 
-/// A [`LocalOf`] whose missing values one thread makes for all, shared by cloning.
+/// A [`LocalOf`] in which one thread loads a missing value for all, shared by cloning.
 ///
-/// It needs no async runtime. `E` is the error of loaders, which all who wait are told.
+/// It needs no async runtime. `E` is the error of loaders, which all waiting threads receive.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -128,7 +128,7 @@ where
     P: Deref + Clone + Send + Sync + 'static,
     E: Clone,
 {
-    /// The same store with loads. Who writes to `local` itself removes no load in flight.
+    /// The same store with loads. A write to `local` itself removes no load in flight.
     #[must_use]
     pub fn new(local: LocalOf<K, P>) -> Self {
         LoadingOf {
@@ -147,7 +147,7 @@ where
         &self.local
     }
 
-    /// The value of `key`, unless its time is over; as [`LocalOf::get`].
+    /// The value of `key`, unless it has expired; as [`LocalOf::get`].
     #[inline(always)]
     pub fn get<Q>(&self, key: &Q) -> Option<P>
     where
@@ -159,12 +159,12 @@ where
 
     /// The value of `key`; if there is none, `loader` makes it on this thread, or this thread waits
     /// for the one that does, for `wait_max` at most. `None` if the loader found nothing, which is
-    /// not remembered.
+    /// not cached.
     ///
-    /// A loader may use the store for other keys. When it panics, one who waits takes over.
+    /// A loader may use the store for other keys. When it panics, a waiting thread takes over.
     ///
     /// # Errors
-    /// [`LoadError`]; nothing of it is remembered.
+    /// [`LoadError`], which is not cached.
     pub fn get_or_load<Q>(
         &self,
         key: &Q,
@@ -267,7 +267,7 @@ where
         self.local.remove(key)
     }
 
-    /// Removes everything, as [`LocalOf::clear`]; no load that is under way is kept.
+    /// Removes everything, as [`LocalOf::clear`]; loads in progress store no entry.
     pub fn clear(&self) {
         for lane in &self.in_flight.lanes {
             lane.lock().clear();
@@ -286,14 +286,14 @@ impl<K: Hash + Eq, P, E> InFlight<K, P, E> {
         self.lanes[index].lock()
     }
 
-    /// Removes the load of `key` from those in flight; the lane stays locked for what changes the
-    /// entry.
+    /// Removes the load of `key` from those in flight; the lane stays locked while the caller
+    /// changes the entry.
     fn remove_in_flight<Q>(&self, key: &Q) -> Option<MutexGuard<'_, InFlightStripe<K, P, E>>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        // SeqCst: as at its declaration. A load that begins now sees what the caller has done.
+        // SeqCst: as at its declaration. A load that begins now sees the caller's changes.
         if self.under_way.load(Ordering::SeqCst) == 0 {
             return None;
         }
@@ -303,7 +303,7 @@ impl<K: Hash + Eq, P, E> InFlight<K, P, E> {
     }
 }
 
-/// The right to load one key; given up when dropped.
+/// The right to load one key; released when dropped.
 struct Pass<'a, K: Hash + Eq, P, E> {
     in_flight: &'a InFlight<K, P, E>,
     key: K,
@@ -311,8 +311,8 @@ struct Pass<'a, K: Hash + Eq, P, E> {
 }
 
 impl<K: Hash + Eq, P, E> Pass<'_, K, P, E> {
-    /// Ends the load: lets `keep` store what was made unless the key was touched, and tells all who
-    /// wait.
+    /// Ends the load: lets `keep` store the value unless the key was touched, and notifies all
+    /// waiting threads.
     fn finish(self, told: Ending<P, E>, keep: impl FnOnce()) {
         let mut lane = self.in_flight.lane(&self.key);
         if self.remove_from(&mut lane) {
@@ -351,7 +351,7 @@ impl<K: Hash + Eq, P, E> Drop for Pass<'_, K, P, E> {
 }
 
 impl<P: Clone, E: Clone> LocalFlight<P, E> {
-    /// What the load has made; `None` if it was given up.
+    /// Waits for the result of the load; `None` if it was abandoned.
     fn wait(&self, most: Option<Duration>) -> Result<Option<Ending<P, E>>, LoadError<E>> {
         let mut state = self.state.lock();
         let is_loading = |state: &mut FlightState<P, E>| matches!(state, FlightState::Loading);

@@ -19,8 +19,8 @@ mod queues;
 mod entry;
 mod index;
 mod stripes; // where its entries lie, how a key is found
-mod expire; // how its expired entries leave
-mod s3fifo; // what leaves it when it is full
+mod expire; // removal of its expired entries
+mod s3fifo; // eviction when it is full
 mod lru;
 mod shard;
 
@@ -42,9 +42,9 @@ use crate::clock::{Clock, SystemClock};
 
 pub use self::options::{Cause, InsertOptions, LocalStats, Policy};
 
-/// Entries of a store whose bound nobody sets.
+/// Default bound of a store, in entries.
 const ENTRIES_MAX: u64 = 10_000;
-/// A shard is worth having from so many entries or bytes.
+/// Fewest entries or bytes for which a shard is worthwhile.
 const SHARD_ENTRIES_MIN: u64 = 4096;
 const SHARD_BYTES_MIN: u64 = 4 << 20;
 const SHARDS_PER_CORE: usize = 4;
@@ -59,10 +59,10 @@ const RECLAIM_STEPS: u32 = 64;
 type Weigher<K, P> = Box<dyn Fn(&K, &<P as Deref>::Target) -> u32 + Send + Sync>;
 type RemovalListener<K, P> = Box<dyn Fn(&K, &P, Cause) + Send + Sync>;
 
-/// What a [`Local`] will be.
+/// Builder of a [`Local`].
 pub type LocalBuilder<K, V> = LocalBuilderOf<K, Arc<V>>;
 
-/// What a store will be.
+/// Builder of a store.
 #[must_use]
 pub struct LocalBuilderOf<K, P: Deref> {
     weight_max: u64,
@@ -93,7 +93,7 @@ where
 {
     /// Bounds it by this many entries, instead of 10,000.
     ///
-    /// With none, every value leaves as it comes.
+    /// With none, every value is evicted as it is inserted.
     pub fn entries_max(mut self, entries: u64) -> Self {
         self.weight_max = entries;
         self.weigher = None;
@@ -102,10 +102,10 @@ where
 
     /// Bounds it by bytes, as `weigher` counts them.
     ///
-    /// Each shard holds an equal part of `bytes`. A value heavier than that leaves as it comes, so
-    /// give a store of few heavy values few [`shards`](LocalBuilder::shards). What the store itself
-    /// takes, some 60 bytes for each entry, is up to the weigher to count in. The weigher is asked
-    /// once for each insert, outside all locks; entries that weigh nothing are never too many.
+    /// Each shard holds an equal part of `bytes`. A value heavier than that is evicted as it is
+    /// inserted, so give a store of few heavy values few [`shards`](LocalBuilder::shards). The
+    /// weigher has to include the store's own overhead, some 60 bytes for each entry. It is called
+    /// once for each insert, outside all locks; entries of weight zero are unlimited.
     pub fn bytes_max(
         mut self,
         bytes: u64,
@@ -132,14 +132,15 @@ where
         self
     }
 
-    /// Which entry leaves when it is full, instead of [`Policy::S3Fifo`].
+    /// The eviction policy, instead of [`Policy::S3Fifo`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Who is told of each entry that leaves: once, after it left, outside all locks, by the thread
-    /// that made it leave. It may use the store. When the store itself is dropped, nobody is told.
+    /// Sets a listener that is called once for each removed entry, after the removal, outside all
+    /// locks, by the thread that removed it. It may use the store. It is not called when the store
+    /// itself is dropped.
     pub fn on_evict(mut self, listener: impl Fn(&K, &P, Cause) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self
@@ -147,8 +148,7 @@ where
 
     /// The clock of its deadlines, instead of the machine's.
     ///
-    /// It is read when an entry with a deadline is stored, read or found dead, and for nothing
-    /// else.
+    /// It is read only when an entry with a deadline is stored, read or found expired.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -220,7 +220,7 @@ struct LocalInner<K, P: Deref> {
     clock: Arc<dyn Clock>,
 }
 
-/// A bounded map of typed values, shared by cloning; what it can do stands at [`LocalOf`].
+/// A bounded map of typed values, shared by cloning; see [`LocalOf`] for its methods.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -280,10 +280,10 @@ where
         }
     }
 
-    /// The value of `key`, unless its time is over.
+    /// The value of `key`, unless it has expired.
     ///
     /// Cost: a hash, one line of the index, the entry; the entry's own lock, shared; a clone of the
-    /// pointer. The clock is read only if the entry has a deadline. No allocation, nothing moves.
+    /// pointer. The clock is read only if the entry has a deadline. No allocation, no move.
     // Always: behind the interface for C a call of its own is a twentieth of a hit.
     #[inline(always)]
     pub fn get<Q>(&self, key: &Q) -> Option<P>
@@ -298,7 +298,8 @@ where
         value
     }
 
-    /// What `serve` makes of the value of `key`, unless its time is over. None counts as no read.
+    /// Calls `serve` with the value of `key`, unless it has expired. If it returns `None`, no read
+    /// is counted.
     ///
     /// `serve` runs under the entry's lock: it is short, and does not use the store.
     #[inline(always)]
@@ -324,7 +325,7 @@ where
         Some(served)
     }
 
-    /// The same for nobody: it counts as no read, neither in the statistics nor for the policy.
+    /// The same without a read: it does not count, neither in the statistics nor for the policy.
     pub fn peek<Q>(&self, key: &Q) -> Option<P>
     where
         K: Borrow<Q>,
@@ -346,10 +347,10 @@ where
 
     /// Stores `value` as `options` say, in place of an older one.
     ///
-    /// A time to live of zero is over at once. Cost: the shard's lock; an entry leaves for each
-    /// that comes once the store is full, after a bounded search. Four slots are looked at for
-    /// expired entries, or up to 256 before an entry that lives leaves. Now and then the shard's
-    /// index grows, which touches all of its keys.
+    /// A time to live of zero expires at once. Cost: the shard's lock; once the store is full, each
+    /// insert evicts an entry, after a bounded search. Four slots are searched for expired entries,
+    /// or up to 256 before a live entry is evicted. Now and then the shard's index grows, which
+    /// touches all of its keys.
     pub fn insert_with(&self, key: K, value: P, options: InsertOptions) {
         self.try_insert(key, value, options);
     }
@@ -376,7 +377,7 @@ where
         is_stored
     }
 
-    /// Removes `key` and returns its value, unless its time was over.
+    /// Removes `key` and returns its value, unless it had expired.
     ///
     /// Cost: the shard's lock, and two searches of the index.
     pub fn remove<Q>(&self, key: &Q) -> Option<P>
@@ -430,7 +431,7 @@ where
         self.stats().weight
     }
 
-    /// What has been counted.
+    /// The store's statistics.
     #[must_use]
     pub fn stats(&self) -> LocalStats {
         let (hits, misses) = self.inner.counters.sums();
@@ -453,11 +454,11 @@ where
         stats
     }
 
-    /// Removes entries whose time is over.
+    /// Removes expired entries.
     ///
-    /// Cost: 16,384 slots of each shard at most, 256 under one hold of its lock; next to nothing
-    /// if no deadline can have passed. A store of that size or less is rid of all of them; a larger
-    /// one by further calls.
+    /// Cost: 16,384 slots of each shard at most, 256 under one hold of its lock; next to nothing if
+    /// no deadline can have passed. In a store of that size or less, all are removed; a larger one
+    /// needs further calls.
     pub fn reclaim(&self) {
         for shard in &self.inner.shards {
             for _ in 0..RECLAIM_STEPS {
@@ -497,7 +498,7 @@ impl<K, P: Deref> LocalInner<K, P> {
         !deadline.exists() || !deadline.is_over(&*self.clock)
     }
 
-    /// Tells the listener what left, and drops it.
+    /// Notifies the listener of removed entries, and drops them.
     fn tell(&self, removed: RemovedEntries<K, P>) {
         if let Some(listener) = &self.listener {
             for (key, value, cause) in &removed {

@@ -1,11 +1,11 @@
 //! Read-through: everything of a near cache that needs an origin, under one feature.
 //!
-//! [`Near`] asks, its store keeps what it may believe, an [`origin`] answers. What is
-//! public here stands at the crate's root.
+//! [`Near`] sends requests, its store holds the valid copies, an [`origin`] answers. Public items
+//! are at the crate's root.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
-pub mod error; // what can go wrong on the way to the origin
+pub mod error; // errors of requests to the origin
 pub mod key; // typed in the process, bytes at the origin, and back again
 pub mod codec; // typed values and keys as bytes
 #[cfg_attr(
@@ -15,10 +15,10 @@ pub mod codec; // typed values and keys as bytes
 mod owners; // which node of a cluster has which slot
 pub mod trust; // how long a copy may be believed
 mod version; // how an origin is asked whether a value is still the one that is known
-mod entry; // what the store keeps of a key, and the handle that readers get
+mod entry; // the cached state of a key, and the handle that readers get
 #[doc(hidden)]
 pub mod fault; // faults on purpose, to show that tests would find them
-mod counts; // what a near cache counts and times, what recorders are told
+mod counts; // counters
 mod times; // how long the origin and loaders take, as histograms of a fixed size
 #[cfg_attr(
     not(feature = "redis"),
@@ -29,12 +29,12 @@ mod times; // how long the origin and loaders take, as histograms of a fixed siz
 )]
 mod lane; // connections that threads which wait for an answer write to and read from themselves
 pub mod origin; // where a near cache reads: Redis, cluster, memcached, functions
-mod store; // which load may leave a copy, who waits for it, when it sweeps
-mod builder; // what a near cache will be
-mod near; // what a near cache serves, how it asks
+mod store; // entries, loads in flight, sweeps
+mod builder; // the builder
+mod near; // reads, loads and writes
 mod blocking; // the same for threads without an async runtime
 #[cfg(feature = "metrics")]
-mod metrics; // the counts of a cache, told to whatever recorder of the `metrics` crate there is
+mod metrics; // exports counts to the `metrics` crate
 
 pub use blocking::BlockingNear;
 pub use builder::NearBuilder;

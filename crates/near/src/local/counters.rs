@@ -1,15 +1,15 @@
 //! Counts of hits and misses, without contention.
 //!
-//! Each thread has a number, which another thread gets when it ends. The first threads have a line
-//! of their own in every store's counters, which they change by plain loads and stores. All others
-//! share one line. Sums are exact once the threads are at rest.
+//! Each thread has a number, which another thread gets when it ends. The first threads have a cache
+//! line of their own in every store's counters, which they change by plain loads and stores. All
+//! others share one line. Sums are exact once no thread counts.
 
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Counts of one thread, or of all that have no line of their own.
+/// Counts of one thread, or of all threads without a line of their own.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct CounterLine {
@@ -67,7 +67,7 @@ impl Counters {
 
 /// Threads that the machine runs at once; asked for only once, because the answer is slow.
 pub(super) fn cores() -> usize {
-    // Relaxed: a number that is the same whoever asks.
+    // Relaxed: the number is the same for all threads.
     static CORES: AtomicUsize = AtomicUsize::new(0);
     match CORES.load(Ordering::Relaxed) {
         0 => {
@@ -87,7 +87,7 @@ thread_local! {
     static HOLDER: NumberHolder = const { NumberHolder };
 }
 
-/// Numbers given back, and the first that was never given.
+/// Numbers of ended threads, and the first that was never used.
 static FREE: Mutex<(Vec<usize>, usize)> = Mutex::new((Vec::new(), 0));
 
 /// Gives the thread's number back when the thread ends.
@@ -97,7 +97,7 @@ impl Drop for NumberHolder {
     fn drop(&mut self) {
         let number = NUMBER.replace(UNNUMBERED);
         if number != UNNUMBERED {
-            // The lock also hands over what this thread wrote to its lines.
+            // The lock also publishes this thread's writes to its lines.
             let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
             free.0.push(number);
         }

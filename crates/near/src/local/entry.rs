@@ -1,4 +1,4 @@
-//! What is known of one entry, and how long it lives.
+//! The metadata of one entry: its deadline and its mark.
 //!
 //! Deadline and mark are one atomic word, so that a hit marks the entry under a shared lock.
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// A key with what leads to its value.
+/// A key, and the location of its value.
 #[derive(Debug)]
 pub(super) struct StoredEntry<K, P> {
     pub(super) key: K,
@@ -42,15 +42,15 @@ impl Deadline {
         self != Deadline::NEVER
     }
 
-    /// Whether it is over by this clock, which is read as cheaply as the answer can be had.
-    /// Not inlined: it would spread the read of an entry that has none over more registers.
+    /// Whether it has expired by this clock, which is read as cheaply as possible. Not inlined: it
+    /// would spread the read of an entry that has none over more registers.
     #[inline(never)]
     pub(super) fn is_over(self, clock: &dyn Clock) -> bool {
         let surely_alive = self.0 > nanoseconds(clock.lately()).saturating_add(SECOND_NS);
         !surely_alive && self.has_passed(clock.now())
     }
 
-    /// Whether it is over; the moment itself is.
+    /// Whether it has expired; at the deadline itself, it has.
     #[inline]
     pub(super) fn has_passed(self, now: Duration) -> bool {
         self.exists() && self.0 <= nanoseconds(now)
@@ -66,7 +66,7 @@ fn nanoseconds(moment: Duration) -> u64 {
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MARK_BITS: u32 = 2;
-/// The highest mark: hits beyond it are not told apart.
+/// The highest mark: further hits do not raise it.
 const MARK_MAX: u64 = (1 << MARK_BITS) - 1;
 
 impl<K, P> StoredEntry<K, P> {
@@ -79,7 +79,7 @@ impl<K, P> StoredEntry<K, P> {
         }
     }
 
-    /// Puts another value in the place of this one, whose mark stays; returns what was there.
+    /// Puts another value in the place of this one, whose mark stays; returns the old one.
     pub(super) fn replace(&mut self, value: P, deadline: Deadline) -> (P, Deadline) {
         let before = self.deadline();
         let life = self.life.get_mut();
@@ -103,7 +103,7 @@ impl<K, P> StoredEntry<K, P> {
         }
     }
 
-    /// The mark, which becomes what `next` makes of it.
+    /// The mark, which is replaced by the result of `next`.
     pub(super) fn take_mark(&self, next: impl FnOnce(u64) -> u64) -> u64 {
         let life = self.life.load(Ordering::Relaxed);
         let mark = life & MARK_MAX;

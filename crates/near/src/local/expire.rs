@@ -59,7 +59,7 @@ impl ExpiryScan {
         self.deadlines > 0 && self.due.has_passed(now)
     }
 
-    /// Moves on: the slot to look at, among so many.
+    /// Advances; returns the next slot, of this many.
     pub(super) fn next(&mut self, slots: u32) -> u32 {
         if self.at >= slots {
             self.at = 0;
@@ -96,7 +96,7 @@ mod tests {
             expiry_scan.gained(at(seconds));
         }
         assert!(!due(&expiry_scan, 9) && due(&expiry_scan, 10));
-        // One round removes the first; the next round knows what is left.
+        // One round removes the first; the next round finds the rest.
         assert_eq!(
             (0..3).map(|_| expiry_scan.next(3)).collect::<Vec<_>>(),
             [0, 1, 2]

@@ -1,4 +1,4 @@
-//! Ghosts: which keys left the small queue not long ago.
+//! Ghosts: which keys were evicted from the small queue recently.
 //!
 //! A key that comes back soon was evicted too early and goes straight to the main queue. Only
 //! 16-bit fingerprints are kept, 31 in a cache line that works as a small ring. A false match, one
@@ -23,7 +23,7 @@ impl Ghosts {
     /// memory was made gets a larger, empty one.
     pub(super) fn insert(&mut self, hash: u64, entries: usize) {
         if entries > self.entries {
-            // A little more, so that a store that grows slowly does not begin anew each time.
+            // A little more, so that a store that grows slowly does not start again each time.
             self.entries = entries + entries / 8;
             self.lines = vec![[0; LINE]; (entries * SHARE).div_ceil(2 * RING)];
         }

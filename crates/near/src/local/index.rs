@@ -2,8 +2,8 @@
 //!
 //! A bucket is one cache line: twelve tags (8 bits of the hash), how many entries passed it by
 //! because it was full, and the slots of its own entries. An entry that passed lies in the next
-//! bucket that had room, so a search goes on only past buckets that were passed. A free slot has
-//! tag zero; nothing else is left behind by what is removed. Why not a table from a library:
+//! bucket with a free slot, so a search continues only past buckets that were passed. A free slot
+//! has tag zero; a removal leaves nothing else behind. Why not a table from a library:
 //! docs/decisions/0021-near-local-store.md.
 
 /// Entries of a bucket.
@@ -12,11 +12,11 @@ const LOW_WAYS: usize = 8;
 const BYTE_ONES: u64 = 0x0101_0101_0101_0101;
 const BYTE_TOPS: u64 = 0x8080_8080_8080_8080;
 const HIGH_TOPS: u64 = 0x8080_8080;
-/// How far the tops of the high tags are shifted down to lie between those of the low ones.
+/// Shift that moves the tops of the high tags between those of the low ones.
 const BETWEEN: u32 = 4;
-/// Of so many slots at most ...
+/// The maximum load, as a fraction: the denominator ...
 const LOAD_OF: usize = 20;
-/// ... so many are taken.
+/// ... and the numerator.
 const LOAD: usize = 17;
 
 /// Twelve slots for entries.
@@ -100,7 +100,7 @@ impl Index {
     }
 
     /// The slots that may belong to `hash`.
-    // Always, as `Local::get`: what is not in registers then goes through memory.
+    // Always, as `Local::get`: otherwise values that do not fit into registers go through memory.
     #[inline(always)]
     pub(super) fn slots(&self, hash: u64) -> Slots<'_> {
         let (tag, at) = (tag(hash), home(hash, self.buckets.len()));

@@ -1,9 +1,9 @@
-//! LRU: the entry leaves that was inserted or read longest ago.
+//! LRU: evicts the entry that was inserted or read longest ago.
 //!
 //! A hit takes no exclusive lock, so it moves nothing: it stamps the entry with the next number of
-//! a counter. The order stands by the stamps it knows, which are never later than the real ones. So
-//! if the first of the order has no later stamp, it is the one; else it is put where it belongs and
-//! the next is looked at. Each hit is put right once at most, and the order is strict.
+//! a counter. The order is by the known stamps, which are never later than the real ones. So if the
+//! first of the order has no later stamp, it is the victim; else it moves to its position by its
+//! real stamp, and the next is checked. Each hit causes one move at most, and the order is strict.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ impl Ticks {
 #[derive(Debug, Default)]
 pub(super) struct Lru {
     order: BTreeMap<u64, u32>,
-    /// The stamp by which each number stands in the order.
+    /// The stamp by which each number is ordered.
     known: Vec<u64>,
 }
 
@@ -55,10 +55,10 @@ impl Lru {
         self.order.remove(&self.known[number as usize]);
     }
 
-    /// The entry that is to leave, none if there is none; it stays until it is removed.
-    /// `stamp_of` tells when an entry was last used; what it does not know was not used since.
+    /// The entry to evict, `None` if there is none; it stays until it is removed. `stamp_of`
+    /// returns the last use of an entry; an entry without one was not used since.
     pub(super) fn victim(&mut self, stamp_of: impl Fn(u32) -> u64) -> Option<u32> {
-        // Readers may go on reading meanwhile; each entry is put right once.
+        // Readers may continue meanwhile; each entry moves once.
         for _ in 0..self.order.len() {
             let (&known, &number) = self.order.first_key_value()?;
             let stamp = stamp_of(number);

@@ -1,17 +1,18 @@
-//! What a store can be asked to do, and what it tells.
+//! Options and statistics of a store.
 
 use std::time::Duration;
 
-/// Which entry leaves a full store.
+/// The eviction policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// What was read only once leaves early; the best choice unless LRU itself is wanted.
+    /// Entries that are read only once are evicted early; the best choice unless LRU itself is
+    /// wanted.
     #[default]
     S3Fifo,
-    /// The entry leaves that was inserted or read longest ago, in each shard: for comparisons. A
-    /// hit also changes a counter that all readers of the shard share, and an entry takes some 30
-    /// bytes more.
+    /// Each shard evicts the entry that was inserted or read longest ago: for comparisons. A hit
+    /// also changes a counter that all readers of the shard share, and an entry takes some 30 bytes
+    /// more.
     Lru,
 }
 
@@ -19,9 +20,9 @@ pub enum Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Its time was over, whatever else happened to it.
+    /// It had expired, whatever else removed it.
     Expired,
-    /// The room was needed, or it was too heavy for its shard in the first place.
+    /// It was evicted to free space, or was too heavy for its shard in the first place.
     Evicted,
     /// Another value took its place.
     Replaced,
@@ -47,10 +48,10 @@ impl InsertOptions {
     }
 }
 
-/// What a store has counted since it was built, and what it holds.
+/// Statistics of a store: counts since it was built, and its present contents.
 ///
-/// The figures are read one after the other; they agree with each other once nobody works with the
-/// store. What was inserted is still there or has left for one of the four causes.
+/// The values are read one after the other; they agree with each other once no thread uses the
+/// store. Each inserted entry is still stored or was removed for one of the four causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LocalStats {
@@ -62,7 +63,8 @@ pub struct LocalStats {
     pub inserts: u64,
     /// Values that left for [`Cause::Evicted`].
     pub evictions: u64,
-    /// Those of them that left as they came, heavier than a shard's part of the bound.
+    /// Those of them that were evicted as they were inserted, heavier than a shard's part of the
+    /// bound.
     pub refusals: u64,
     /// Values that left for [`Cause::Expired`].
     pub expirations: u64,

@@ -1,10 +1,10 @@
 //! Queues of entry numbers, from which any number can be taken out.
 //!
-//! Doubly linked by number, in one array, so a number costs eight bytes wherever it stands.
+//! Doubly linked by number, in one array, so a number costs eight bytes in any queue.
 
 /// No number; also the first that cannot be used.
 pub(super) const NONE: u32 = u32::MAX >> 1;
-/// The uppermost bit of each word of a [`QueueLink`]: both together tell which queue.
+/// The uppermost bit of each word of a [`QueueLink`]: both together encode the queue.
 const MARK: u32 = !NONE;
 
 /// Which of the queues.
@@ -17,7 +17,7 @@ pub(super) enum Which {
     Main,
 }
 
-/// All of them, by what tells one from the others.
+/// All of them, by their encoding.
 const ALL: [Which; 3] = [Which::Young, Which::Grown, Which::Main];
 
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ struct Ends {
     weight: u64,
 }
 
-/// Queues over the same numbers; each number stands in one of them at most.
+/// Queues over the same numbers; each number is in at most one of them.
 #[derive(Debug)]
 pub(super) struct Queues {
     links: Vec<QueueLink>,
@@ -84,18 +84,18 @@ impl Queues {
         }
     }
 
-    /// The weight of all that stands in a queue.
+    /// The weight of all numbers in a queue.
     pub(super) fn weight(&self, which: Which) -> u64 {
         self.ends[which as usize].weight
     }
 
-    /// The number that stands in a queue longest.
+    /// The number that has been in a queue longest.
     pub(super) fn first(&self, which: Which) -> Option<u32> {
         let first = self.ends[which as usize].first;
         (first != NONE).then_some(first)
     }
 
-    /// Appends a number that stands in no queue.
+    /// Appends a number that is in no queue.
     pub(super) fn push(&mut self, which: Which, number: u32, weight: u32) {
         self.make_link(number);
         let ends = &mut self.ends[which as usize];
@@ -108,7 +108,7 @@ impl Queues {
         self.links[number as usize] = QueueLink::new(which, last, NONE);
     }
 
-    /// Takes a number out of the queue in which it stands.
+    /// Takes a number out of its queue.
     pub(super) fn remove(&mut self, number: u32, weight: u32) {
         let link = self.links[number as usize];
         let (before, next) = (link.before(), link.next());
@@ -124,7 +124,7 @@ impl Queues {
         }
     }
 
-    /// The weight of a number that stands in a queue has changed.
+    /// Changes the weight of a number in a queue.
     pub(super) fn reweigh(&mut self, number: u32, before: u32, weight: u32) {
         let which = self.links[number as usize].which();
         let ends = &mut self.ends[which as usize];

@@ -1,11 +1,11 @@
-//! S3-FIFO: what was read only once leaves early.
+//! S3-FIFO: entries that were read only once are evicted early.
 //!
 //! A new entry joins main while the store fills, later the small queue. There it is young at first:
-//! hits that come with the insertion do not count. When room is needed, the
-//! oldest entry of small moves to main if it was read since, else it leaves and its key is
-//! remembered as a ghost, which brings it straight to main if it returns. Main is a clock: the
-//! oldest entry that was read goes to its end with its mark lowered, else it leaves. Main keeps
-//! within its share; that is looked at first.
+//! hits that come with the insertion do not count. To free space, the oldest entry of small moves
+//! to main if it was read since; otherwise it is evicted and its key is remembered as a ghost, by
+//! which it goes straight to main if it returns. Main is a clock: its oldest entry goes to the end
+//! with its mark lowered if it was read, and is evicted otherwise. Main stays within its share;
+//! that is checked first.
 //!
 //! Why these shares: docs/decisions/0021-near-local-store.md.
 
@@ -21,7 +21,7 @@ const GROWN_PER_INSERT: usize = 2;
 /// Entries that one search for a victim sends to main's end at most.
 const TURNS_MAX: u32 = 128;
 
-/// The two queues and what left them.
+/// The two queues and the ghosts of evicted keys.
 #[derive(Debug)]
 pub(super) struct S3Fifo {
     queues: Queues,
@@ -30,9 +30,9 @@ pub(super) struct S3Fifo {
     young_max: u64,
 }
 
-/// What the policy asks about an entry.
+/// Access to entries, as the policy needs it.
 pub(super) trait Marks {
-    /// The entry's mark, which becomes what `next` makes of it.
+    /// The entry's mark, which is replaced by the result of `next`.
     fn take(&self, number: u32, next: fn(u64) -> u64) -> u64;
     /// The entry's weight.
     fn weight(&self, number: u32) -> u32;
@@ -74,7 +74,7 @@ impl S3Fifo {
         self.queues.reweigh(number, before, weight);
     }
 
-    /// The entry that is to leave, none if there is none; it stays in its queue until removed.
+    /// The entry to evict, `None` if there is none; it stays in its queue until removed.
     pub(super) fn victim(&mut self, marks: &impl Marks, entries: usize) -> Option<u32> {
         while self.queues.weight(Which::Main) <= self.main_max {
             let grown = self.queues.first(Which::Grown);
@@ -90,7 +90,7 @@ impl S3Fifo {
         self.victim_of_main(marks)
     }
 
-    /// Lets entries grow up that are behind the young part of small; their marks begin anew.
+    /// Ends the youth of entries behind the young part of small; their marks are reset.
     fn age(&mut self, marks: &impl Marks) {
         for _ in 0..GROWN_PER_INSERT {
             if self.queues.weight(Which::Young) <= self.young_max {
@@ -213,7 +213,7 @@ mod tests {
         let (mut policy, marks) = full();
         assert_eq!(evict(&mut policy, &marks), 85);
         policy.insert(85, marks.hash(85), 1, &marks);
-        // Main is over its share now, so its oldest leaves.
+        // Main is over its share now, so its oldest entry is evicted.
         assert_eq!(evict(&mut policy, &marks), 0);
     }
 

@@ -1,9 +1,8 @@
-//! One shard: entries and policy, kept in step.
+//! One shard: entries and policy, kept consistent.
 //!
 //! Readers take no lock but that of the key's stripe, shared. Writers take the shard's lock first,
-//! then one stripe's at a time; so a key that a writer did not find is not there until it has
-//! added it. Values and keys that leave are handed to the caller, who drops
-//! them outside all locks.
+//! then one stripe's at a time; so a key that a writer did not find stays missing until the writer
+//! adds it. Removed values and keys are returned to the caller, which drops them outside all locks.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -25,13 +24,13 @@ use super::stripes::Stripes;
 const ENTRIES_MAX: u64 = 1 << 30;
 /// Slots that the scan looks at with each write.
 const SLOTS_PER_WRITE: u32 = 4;
-/// Slots that the scan looks at before the lock is given back.
+/// Slots that the scan visits before the lock is released.
 const SLOTS_PER_LOCK: u32 = 256;
 
 /// Entries that were removed, and why.
 pub(super) type RemovedEntries<K, P> = SmallVec<[(K, P, Cause); 2]>;
 
-/// What a shard will be.
+/// The limits and policy of a shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// The sum of weights that it may hold.
@@ -41,7 +40,7 @@ pub(super) struct Limits {
     pub(super) policy: Policy,
 }
 
-/// What a writer has counted.
+/// Counts of a shard's writers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ShardCounts {
     pub(super) inserts: u64,
@@ -54,7 +53,7 @@ pub(super) struct ShardCounts {
     pub(super) weight: u64,
 }
 
-/// What is to be stored.
+/// An entry to store.
 #[derive(Debug)]
 pub(super) struct Item<K, P> {
     pub(super) hash: u64,
@@ -81,7 +80,7 @@ pub(super) struct Shard<K, P> {
 #[derive(Debug)]
 struct Apart<T>(T);
 
-/// What only writers see.
+/// State that only writers use.
 #[derive(Debug)]
 struct ShardState {
     order: Order,
@@ -98,7 +97,7 @@ enum Order {
     Lru(Lru),
 }
 
-/// The weights by number; none are kept if each is one.
+/// The weights by number; empty if each is one.
 #[derive(Debug)]
 struct Weights(Option<Vec<u32>>);
 
@@ -166,7 +165,7 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         }
     }
 
-    /// Removes `key`; returns its value unless its time was over.
+    /// Removes `key`; returns its value unless it had expired.
     pub(super) fn remove<Q>(
         &self,
         hash: u64,
@@ -202,7 +201,7 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         }
     }
 
-    /// Removes everything, and forgets what left before.
+    /// Removes everything, ghosts included.
     pub(super) fn clear(&self, now: &dyn Fn() -> Duration, removed: &mut RemovedEntries<K, P>) {
         self.retain(|_, _| false, now, removed);
         if let Order::S3Fifo(order) = &mut self.lock().order {
@@ -210,8 +209,8 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         }
     }
 
-    /// Looks at up to `slots` slots for entries whose time is over; whether all is done that can
-    /// be done now.
+    /// Searches up to `slots` slots for expired entries; returns whether none is left that can be
+    /// removed now.
     pub(super) fn reclaim(
         &self,
         slots: u32,
@@ -223,7 +222,7 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         writer.sweep(slots.min(SLOTS_PER_LOCK).min(round))
     }
 
-    /// What its writers have counted.
+    /// The counts of its writers.
     pub(super) fn counts(&self) -> ShardCounts {
         self.lock().counts
     }
@@ -247,7 +246,7 @@ impl<K: Hash + Eq, P> Shard<K, P> {
     }
 }
 
-/// Who holds the shard's lock.
+/// A holder of the shard's lock.
 struct Writer<'a, K, P> {
     shard: &'a Shard<K, P>,
     state: MutexGuard<'a, ShardState>,
@@ -351,7 +350,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         true
     }
 
-    /// What is heavier than the shard leaves at once.
+    /// Rejects an entry that is heavier than the shard, and reports its removal at once.
     fn refuse(&mut self, item: Item<K, P>) -> bool {
         self.state.counts.refusals += 1;
         let cause = self.cause(item.deadline, Cause::Evicted);
@@ -359,7 +358,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         false
     }
 
-    /// Lets entries leave until this weight fits, and so many more entries.
+    /// Evicts entries until this weight and so many more entries fit.
     fn make_room(&mut self, weight: u64, entries: u64) {
         while self.state.counts.weight + weight > self.shard.weight_max
             || self.state.counts.entries + entries > self.shard.entries_max
@@ -384,7 +383,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         }
     }
 
-    /// Takes an entry out, for this cause unless its time was over; returns the cause.
+    /// Removes an entry, for this cause unless it had expired; returns the cause.
     fn dismiss(&mut self, number: u32, cause: Cause) -> Cause {
         let hash_of = |key: &K| self.shard.hasher.hash_one(key);
         let Some(entry) = self.shard.entries.take(number, hash_of) else {
@@ -405,7 +404,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         cause
     }
 
-    /// Looks at so many slots for entries whose time is over; whether none is due any more.
+    /// Searches so many slots for expired entries; returns whether none is due any more.
     fn sweep(&mut self, slots: u32) -> bool {
         self.due = self.state.expiry_scan.may_be_due(self.now);
         for _ in 0..slots {
@@ -441,7 +440,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         is_over
     }
 
-    /// The cause for an entry with this deadline: whose time is over, it has expired.
+    /// The cause for an entry with this deadline: `Expired` if it has passed.
     fn cause(&self, deadline: Deadline, cause: Cause) -> Cause {
         if deadline.exists() && deadline.has_passed((self.now)()) {
             Cause::Expired

@@ -39,7 +39,7 @@ struct StripeLine<K, P>(RwLock<Stripe<K, P>>);
 
 /// An index and the entries it leads to.
 ///
-/// What readers need fills one cache line together with the lock, in this order.
+/// The fields that readers need fill one cache line together with the lock, in this order.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Stripe<K, P> {

@@ -1,12 +1,12 @@
-//! The near cache for threads without an async runtime: the same cache, waited for.
+//! The near cache for threads without an async runtime: the same cache with blocking calls.
 //!
-//! A hit is [`Near`]'s, on the caller's thread. Who misses polls the question on its own thread
+//! A hit is [`Near`]'s, on the caller's thread. A miss polls the request on the caller's thread
 //! ([`wait`]) and sleeps in between, or reads the answer itself where the connection is a lane
 //! ([`crate::read_through::lane`]); connections and timers live on one thread ([`background`]) that
-//! the cache starts and ends. A loader runs on the thread that brought it, between two polls,
-//! so it may borrow, block, and use this or another cache for other keys.
+//! the cache starts and ends. A loader runs on the thread that brought it, between two polls, so it
+//! may borrow, block, and use this or another cache for other keys.
 //!
-//! Invariant: nobody waits where an async runtime runs, and no loader waits for itself.
+//! Invariant: no call blocks inside an async runtime, and no loader waits for itself.
 //!
 //! Why: docs/decisions/0038-a-blocking-face-and-c.md,
 //! docs/decisions/0061-threads-that-wait-lead-their-connection.md.
@@ -15,7 +15,7 @@
 mod background; // the thread of connections and timers
 mod sleeper; // a thread that waits, and how it is woken
 mod wait; // how a thread waits for an answer
-mod own; // what this thread loads at the moment
+mod own; // the keys that this thread is loading
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -35,8 +35,8 @@ use crate::read_through::store::Outcome;
 
 /// A near cache for threads without an async runtime, shared by cloning.
 ///
-/// All of a cache's clones share one thread, which ends with the last of them. Calls that find
-/// what they ask for in memory do not touch it.
+/// All of a cache's clones share one thread, which ends with the last of them. Hits do not touch
+/// it.
 ///
 /// ```no_run
 /// use cellar_near::codec::Plain;
@@ -95,7 +95,7 @@ where
     K: Hash + Eq + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// The blocking face of `near`, whose async one may go on in the same process.
+    /// The blocking interface of `near`; the async one remains usable in the same process.
     ///
     /// # Errors
     /// [`Error::Thread`] if the thread cannot be started.
@@ -107,10 +107,11 @@ where
         })
     }
 
-    /// Bounds how long each call of this handle waits for the origin and for others who load.
+    /// Bounds how long each call of this handle waits for the origin and for loads of other
+    /// callers.
     ///
-    /// A caller's own loader is not cut off, and once it has been asked only the origin's own
-    /// timeout counts. Unless set, only that and `patience` do; an
+    /// A caller's own loader is not cut off, and once it has been called only the origin's own
+    /// timeout counts. Unless set, only that and `patience` apply; an
     /// [`origin::Function`](crate::origin::Function) has neither.
     #[must_use]
     pub fn wait_max(mut self, most: Duration) -> Self {
@@ -126,13 +127,13 @@ where
 
     /// The value of `key`, from memory or from the origin; `None` if the origin has none.
     ///
-    /// Readers who miss the same key at the same time share one question. Cost of a hit: that of
-    /// [`Near::get`]. A miss sleeps until the answer comes.
+    /// Concurrent misses of the same key share one request. Cost of a hit: that of [`Near::get`]. A
+    /// miss sleeps until the answer comes.
     ///
     /// # Errors
-    /// As [`Near::get`]; [`Error::Timeout`] after `wait_max`. Who would have to wait gets
-    /// [`Error::InsideRuntime`] in an async runtime, also on its threads for blocking work (await
-    /// [`Near`] there), and [`Error::OwnLoad`] in a loader of the same key.
+    /// As [`Near::get`]; [`Error::Timeout`] after `wait_max`. A call that would have to wait
+    /// returns [`Error::InsideRuntime`] in an async runtime, also on its threads for blocking work
+    /// (await [`Near`] there), and [`Error::OwnLoad`] in a loader of the same key.
     pub fn get<Q>(&self, key: &Q) -> Result<Option<Held<V>>, Error>
     where
         K: Borrow<Q>,
@@ -173,7 +174,7 @@ where
         }
     }
 
-    /// The values of several keys, in their order, with one question for all that are missing.
+    /// The values of several keys, in their order, with one request for all that are missing.
     ///
     /// # Errors
     /// As [`Near::get_many`] and [`BlockingNear::get`]; in an async runtime also if memory has all.
@@ -187,9 +188,9 @@ where
     /// The value of `key`; if neither memory nor the origin has one, `loader` makes it on this
     /// thread, as [`Near::get_or_load`] says.
     ///
-    /// Whoever else waits for the key gets the same value or error. In the last part of a value's
+    /// All callers that wait for the key get the same value or error. In the last part of a value's
     /// life, as [`NearBuilder::refresh_ahead`] says, the one reader whose turn it is makes the next
-    /// value before it returns with the old one; all others go on.
+    /// value before it returns the old one; all others return at once.
     ///
     /// # Errors
     /// As [`BlockingNear::get`]; [`Error::Loader`] if the loader fails.
@@ -276,7 +277,7 @@ where
         self.wait(self.near.remove(key))
     }
 
-    /// The value of `key` if memory has one that may be served; asks nobody.
+    /// The value of `key` if memory has one that may be served; sends no request.
     pub fn peek<Q>(&self, key: &Q) -> Option<Held<V>>
     where
         K: Borrow<Q>,
@@ -285,7 +286,7 @@ where
         self.near.peek(key)
     }
 
-    /// Drops the copy of `key` in memory; the origin is not asked and not told.
+    /// Drops the copy of `key` in memory; the origin is not contacted.
     pub fn forget<Q>(&self, key: &Q)
     where
         K: Borrow<Q>,
@@ -299,7 +300,7 @@ where
         self.near.forget_all();
     }
 
-    /// What has been counted.
+    /// The cache's statistics.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.near.stats()

@@ -1,4 +1,4 @@
-//! What a near cache will be.
+//! Builder of a near cache.
 
 use std::fmt;
 use std::hash::Hash;
@@ -46,7 +46,7 @@ impl Settings {
     }
 }
 
-/// What may be made while the origin is away.
+/// Limits on values that are made while the origin is unreachable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WithoutOrigin {
     pub(crate) ttl: Duration,
@@ -141,17 +141,17 @@ where
         self
     }
 
-    /// Which entry leaves when the local store is full.
+    /// The eviction policy of the local store.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.local = self.local.policy(policy);
         self
     }
 
-    /// How long an entry is served at most, counted from the question to the origin.
+    /// How long an entry is served at most, counted from the request to the origin.
     ///
-    /// Without it an entry lives until it is told as changed, its time at the origin ends or it is
-    /// evicted. An origin that tells of no changes needs it: then it is the bound on staleness.
+    /// Without it an entry lives until it is invalidated, expires at the origin or is evicted. An
+    /// origin without invalidations needs it: then it is the bound on staleness.
     #[must_use]
     pub fn local_ttl(mut self, ttl: Duration) -> Self {
         self.settings.local_ttl = Some(ttl);
@@ -165,11 +165,13 @@ where
         self
     }
 
-    /// Asks again beside the reader who comes in this last part of an entry's life (0.0 to 1.0).
+    /// Refreshes an entry in the background when it is read in this last part of its life (0.0 to
+    /// 1.0).
     ///
-    /// A reader without a loader asks the origin. One with a loader lets it make the next value if
-    /// the one at the origin is in the last part of its life too, which is `origin_ttl`, or what
-    /// the value had left when it was read. Readers wait for none of this.
+    /// A reader without a loader requests it from the origin. One with a loader lets it make the
+    /// next value if the one at the origin is in the last part of its life too; that life is
+    /// `origin_ttl`, or the remaining time of the value when it was read. Readers do not wait for
+    /// this.
     ///
     /// # Panics
     /// If `part` is not between 0 and 1.
@@ -180,8 +182,8 @@ where
         self
     }
 
-    /// Serves an entry that is out of date or out of touch when the origin fails, up to this long
-    /// after it was last known to be good. An entry that was told as changed is never served.
+    /// Serves an entry that has expired, or whose connection was lost, when the origin fails, up to
+    /// this long after it was last known to be valid. An invalidated entry is never served.
     #[must_use]
     pub fn serve_stale(mut self, age_max: Duration) -> Self {
         self.settings.serve_stale = Some(age_max);
@@ -189,10 +191,10 @@ where
     }
 
     /// Lets loaders make values while the origin cannot be reached, instead of an error, and serves
-    /// each for `ttl`, of whose changes nobody tells.
+    /// each for `ttl`, without invalidations.
     ///
-    /// At most `loads_max` loaders run at once for this reason; who comes beyond that gets the
-    /// origin's error, so that what is behind the loaders is not overrun.
+    /// At most `loads_max` loaders run at once for this reason; further callers get the origin's
+    /// error, so that the system behind the loaders is not overloaded.
     #[must_use]
     pub fn serve_without_origin(mut self, ttl: Duration, loads_max: usize) -> Self {
         self.settings.without_origin = Some(WithoutOrigin { ttl, loads_max });
@@ -214,8 +216,8 @@ where
         self
     }
 
-    /// After so long the origin lets another process load what this one has not stored; 30 seconds
-    /// by default. Only for origins with leases (Cellar, memcached).
+    /// After this time the origin lets another process load a key that this one has not stored; 30
+    /// seconds by default. Only for origins with leases (Cellar, memcached).
     #[must_use]
     pub fn lease_timeout(mut self, timeout: Duration) -> Self {
         self.settings.lease_timeout = Some(timeout);
@@ -238,7 +240,7 @@ where
     }
 
     /// Takes a random part, up to this one (0.0 to 1.0), off `local_ttl`, `negative_ttl` and
-    /// `origin_ttl`, anew for each value, so that what was loaded together does not end together.
+    /// `origin_ttl`, chosen for each value, so that values loaded together do not expire together.
     ///
     /// # Panics
     /// If `part` is not between 0 and 1.

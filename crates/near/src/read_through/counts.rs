@@ -1,18 +1,18 @@
-//! What a near cache counts.
+//! Counters of a near cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts since the cache was built, and what it holds.
+/// Counts since the cache was built, and its present contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Reads answered from memory, those of keys without a value included.
+    /// Reads answered from memory, including those of keys without a value.
     pub hits: u64,
     /// Reads that had to ask or to wait for an answer.
     pub misses: u64,
     /// Questions to the origin, one for each key.
     pub loads: u64,
-    /// Misses that waited for somebody else's question.
+    /// Misses that waited for another caller's request.
     pub shared: u64,
     /// Questions that failed.
     pub errors: u64,
@@ -32,7 +32,7 @@ pub struct Stats {
     pub refreshes: u64,
     /// Those of them that failed; the next one is asked after a pause.
     pub refreshes_failed: u64,
-    /// Keys that the origin told as changed.
+    /// Keys that the origin has invalidated.
     pub invalidations: u64,
     /// Times that everything read over a connection became void.
     pub flushes: u64,
@@ -60,7 +60,7 @@ impl Count {
     }
 }
 
-/// The counts of a cache; hits are not among them, the local store counts what it finds.
+/// The counts of a cache; hits are not among them, the local store counts those.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) misses: Count,

@@ -1,4 +1,4 @@
-//! Entries: what the store keeps of a key, and the handle that readers get.
+//! Entries: the cached state of a key, and the handle that readers get.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// What is known of one key, with the times and the grant that bound it.
+/// The cached state of one key, with the times and the grant that bound it.
 ///
 /// Times are on the cache's clock. They change when the origin confirms the entry.
 #[derive(Debug)]
@@ -28,10 +28,10 @@ pub struct Entry<V> {
     // Relaxed: it picks one refresher and orders nothing.
     refreshing: AtomicBool,
     /// How often in a row it could not be refreshed.
-    // Relaxed: whoever refreshes it is alone.
+    // Relaxed: only one thread at a time refreshes it.
     failures: AtomicU32,
-    /// Before this time nobody refreshes it again.
-    // Relaxed: seen late, it is asked once more or a little later.
+    /// No refresh is tried before this time.
+    // Relaxed: if it is seen late, one more request is sent, or a refresh is a little later.
     paused_until_ns: AtomicU64,
     /// Whether a loader was asked before it was said that there is no value.
     loader_asked: bool,
@@ -49,7 +49,7 @@ pub(crate) enum Freshness {
 }
 
 impl<V> Entry<V> {
-    /// What was answered to a question asked at `asked_at`, good until `deadline`.
+    /// The entry of an answer to a request sent at `asked_at`, valid until `deadline`.
     pub(crate) fn new(
         value: Option<V>,
         version: Option<Version>,
@@ -78,7 +78,7 @@ impl<V> Entry<V> {
         self
     }
 
-    /// Whether a reader who has a loader need not ask it.
+    /// Whether a reader with a loader need not call it.
     #[inline]
     pub(crate) fn needs_no_loader(&self) -> bool {
         self.value.is_some() || self.loader_asked
@@ -107,8 +107,8 @@ impl<V> Entry<V> {
         self.version
     }
 
-    /// Whether a reader who accepts entries up to `age_max` may have it at `now`; it is due in the
-    /// last `ahead` of its life.
+    /// Whether a reader who accepts entries up to `age_max` may be served it at `now`; it is due in
+    /// the last `ahead` of its life.
     #[inline]
     pub(crate) fn freshness(
         &self,
@@ -135,7 +135,7 @@ impl<V> Entry<V> {
         }
     }
 
-    /// Until when it was known to be good, for a reader who accepts entries up to `age_max`.
+    /// Until when it was known to be valid, for a reader who accepts entries up to `age_max`.
     pub(crate) fn known_until(&self, age_max: Option<Duration>) -> Duration {
         let asked_at = Duration::from_nanos(self.asked_at_ns.load(Ordering::Relaxed));
         let deadline = Duration::from_nanos(self.deadline_ns.load(Ordering::Relaxed));
@@ -225,7 +225,7 @@ impl<V> Held<V> {
         self.stale
     }
 
-    /// The entry that it is of, which always has a value; for whoever keeps the count elsewhere.
+    /// Its entry, which always has a value; for callers that count references themselves.
     #[must_use]
     pub fn into_entry(self) -> Arc<Entry<V>> {
         self.entry

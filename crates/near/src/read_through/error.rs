@@ -1,11 +1,11 @@
-//! What can go wrong on the way to the origin. A missing key is no error.
+//! Errors of requests to the origin. A missing key is no error.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a value could not be read or written.
 ///
-/// Cheap to clone: everybody who waited for the same load is told the same error.
+/// Cheap to clone: all callers that waited for the same load get the same error.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -35,11 +35,11 @@ pub enum Error {
     /// The caller's own function failed.
     #[error("the loader failed: {0}")]
     Loader(Arc<dyn std::error::Error + Send + Sync>),
-    /// A blocking call that would wait was made where an async runtime runs: whoever waits there
-    /// stops all other tasks of its thread, perhaps the one that it waits for.
+    /// A blocking call that would wait was made where an async runtime runs: it would block all
+    /// other tasks of its thread, perhaps the one that it waits for.
     #[error("a blocking call inside an async runtime would stop its thread: await Near instead")]
     InsideRuntime,
-    /// A loader asks for the key that it is to make: it would wait for itself.
+    /// A loader requests the key that it is loading: it would wait for itself.
     #[error("the loader of a key asks for the same key")]
     OwnLoad,
     /// The thread behind a blocking cache cannot be started.

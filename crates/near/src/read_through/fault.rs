@@ -9,27 +9,27 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Fault {
-    /// None: all rules are kept.
+    /// None: all rules are followed.
     #[default]
     None,
     /// A load fills the cache although a push has overtaken it.
     UncheckedFills,
     /// The push that declares everything changed is ignored.
     DeafToFlush,
-    /// That two databases were exchanged goes unnoticed.
+    /// An exchange of two databases goes unnoticed.
     BlindToSwaps,
     /// Every third push about a key is lost.
     LostPushes,
-    /// The connection is believed in for ever, and never asked whether it lives.
+    /// The connection is trusted for ever, and never checked by PING.
     EndlessTrust,
     /// The server's remaining time to live is ignored.
     NoServerTtl,
     /// The local time to live is ignored.
     NoLocalTtl,
-    /// Writes leave the local copy where it is.
+    /// Writes do not drop the local copy.
     KeptOnWrite,
-    /// Copies of keys whose slot has moved are kept: neither the map of slots is heeded, nor what
-    /// the node says that has lost it.
+    /// Copies of keys whose slot has moved stay: both the slot map and the messages of the node
+    /// that has lost the slot are ignored.
     KeptOnMove,
     /// The same of every other slot alone.
     KeptOddSlots,

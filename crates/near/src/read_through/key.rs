@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A key that the origin sees as bytes.
 ///
 /// `Self::from_bytes(bytes of key) == Some(key)` must hold for every key: invalidations arrive as
-/// bytes, and one that cannot be read back would leave the local copy where it is.
+/// bytes, and one that cannot be parsed would not drop the local copy.
 pub trait Key: Hash + Eq + Clone + Send + Sync + 'static {
     /// Appends the bytes under which the origin knows the key.
     fn append_to(&self, out: &mut Vec<u8>);

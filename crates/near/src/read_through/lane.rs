@@ -1,19 +1,19 @@
-//! Lanes: connections that whoever waits for their answer may write to and read from itself.
+//! Lanes: connections that a waiting thread may write to and read from itself.
 //!
-//! A lane's driver, the future that writes requests and hands out replies, is polled by whoever has
-//! a reason to: its own task on the runtime's thread, or a thread of the blocking face that has
-//! asked something, which saves waking that task. Such a thread leads the lane if nobody does: it
-//! watches the socket in the runtime's place and gives the watch back before it goes on.
+//! A lane's driver, the future that writes requests and delivers replies, is polled either by its
+//! own task on the runtime's thread or by a thread of the blocking interface with a request, which
+//! saves waking that task. Such a thread leads the lane if no other does: it watches the socket in
+//! place of the runtime and returns the watch before it continues.
 //!
-//! Invariant: a socket is always watched, by one who leads or by the runtime, so a push waits for
-//! nobody's next call. No code of a caller's runs while a thread leads or drives.
+//! Invariant: a socket is always watched, by a leading thread or by the runtime, so a push never
+//! waits for a later call. No code of a caller runs while a thread leads or drives.
 //!
 //! Why: docs/decisions/0061-threads-that-wait-lead-their-connection.md.
 //! Tests: tests/blocking_lane.rs, tests/coherence/blocking.rs, tests/loom.rs.
 
-mod turns; // who polls what several threads may poll
+mod turns; // which of several threads polls a future
 mod socket; // a socket whose watch moves between threads
-mod here; // what this thread is to the lanes it meets
+mod here; // the state of this thread for the lanes it meets
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -37,11 +37,12 @@ pub(crate) struct DrivenLane {
     turns: Turns,
     driver: Mutex<Option<Driver>>,
     socket: Arc<Shared>,
-    /// The task that drives when nobody else does.
+    /// The task that drives when no other thread does.
     task: AtomicWaker,
     /// Whose threads may drive it.
     background: u64,
-    // Acquire and Release: who sees it finds the driver, or leaves it to who polls it.
+    // Acquire and Release: a thread that sees it finds the driver, or leaves it to the thread that
+    // polls it.
     is_closed: AtomicBool,
 }
 
@@ -126,7 +127,7 @@ async fn drive(ends: LaneEnd) {
     poll_fn(|context| {
         let lane = &ends.0;
         lane.task.register(context.waker());
-        // Once at a time: a task that goes on for long is told to yield by waking itself.
+        // Once per poll: a task with more work yields by waking itself.
         lane.drive(|| true);
         match lane.is_closed() {
             true => Poll::Ready(()),
@@ -137,8 +138,8 @@ async fn drive(ends: LaneEnd) {
 }
 
 impl DrivenLane {
-    /// Polls the driver if it has to be polled and nobody does, until it waits or `has_enough`;
-    /// then the task goes on. Whether it was polled.
+    /// Polls the driver if it was woken and no other thread polls it, until it waits or
+    /// `has_enough`; then the task continues. Returns whether it was polled.
     pub(crate) fn drive(self: &Arc<Self>, has_enough: impl Fn() -> bool) -> bool {
         if !self.turns.take() {
             return false;
@@ -165,7 +166,7 @@ impl DrivenLane {
         true
     }
 
-    /// The right to watch its socket, unless somebody has it.
+    /// The right to watch its socket, unless another thread has it.
     pub(crate) fn lead(&self) -> Option<Lead<'_>> {
         match self.is_closed() {
             true => None,

@@ -1,7 +1,7 @@
-//! Metrics: the counts of a cache, told to whatever recorder of the `metrics` crate there is.
+//! Metrics: exports the counts of a cache to the recorder of the `metrics` crate.
 //!
-//! Counts are kept anyway ([`Stats`]), so a hit costs nothing more. Names and attributes follow
-//! OpenTelemetry's rules: lower case, dots, no units. One row of [`COUNTERS`], [`GAUGES`] or
+//! The cache counts in any case ([`Stats`]), so a hit costs nothing more. Names and attributes
+//! follow OpenTelemetry's rules: lower case, dots, no units. One row of [`COUNTERS`], [`GAUGES`] or
 //! [`DURATIONS`] is one of them; docs/near.md lists the rows.
 //!
 //! Tests: tests/without_server/metrics.rs.
@@ -20,7 +20,7 @@ const CACHE: &str = "cache.name";
 /// One number.
 struct Row {
     name: &'static str,
-    /// What tells it from others of the name.
+    /// Distinguishes it from other rows of the same name.
     attribute: Option<(&'static str, &'static str)>,
     description: &'static str,
     value: fn(&Stats) -> u64,
@@ -51,7 +51,7 @@ const REQUESTS: &str = "Reads, by whether memory had an answer";
 const EXCEPTIONS: &str = "Reads answered out of date or without the origin, because that failed";
 const REJECTIONS: &str = "Entries not served, and answers not kept, by reason";
 
-/// What only grows.
+/// Counters, which only increase.
 #[rustfmt::skip]
 const COUNTERS: [Row; 15] = [
     row("cellar.near.requests", HIT, REQUESTS, |stats| stats.hits),
@@ -71,7 +71,7 @@ const COUNTERS: [Row; 15] = [
     row("cellar.near.flushes", None, "Times that all was void", |stats| stats.flushes),
 ];
 
-/// What comes and goes.
+/// Gauges, which rise and fall.
 #[rustfmt::skip]
 const GAUGES: [Row; 2] = [
     row("cellar.near.entries", None, "Entries held", |stats| stats.entries),
@@ -92,10 +92,10 @@ where
     K: Hash + Eq + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// Tells the recorder of the `metrics` crate all counts, under the name `cache`.
+    /// Reports all counts to the recorder of the `metrics` crate, under the name `cache`.
     ///
-    /// To be called before each export, or every few seconds: the recorder shows what it was told
-    /// last. Durations are told once, to the recorder that is there then.
+    /// To be called before each export, or every few seconds: the recorder shows the values
+    /// reported last. Each duration is reported once, to the recorder installed at that time.
     pub fn record_metrics(&self, cache: &str) {
         let stats = self.stats();
         metrics::with_recorder(|recorder| {

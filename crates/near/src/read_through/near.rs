@@ -1,4 +1,4 @@
-//! The near cache: reads from memory what is known to be good, and asks the origin for the rest.
+//! The near cache: serves valid entries from memory, and requests the others from the origin.
 //!
 //! A hit is one look into the local store and a comparison of three times; it takes no exclusive
 //! lock and copies nothing. A miss begins a load ([`crate::read_through::store`]), asks the source
@@ -27,7 +27,7 @@ use crate::read_through::store::{
 use crate::read_through::times::Asked;
 
 mod settle;
-mod make; // who loads what is missing, in one process and among many
+mod make; // loaders, in one process and among many
 mod write;
 
 pub(crate) use make::Made;
@@ -45,11 +45,11 @@ struct NearInner<K, V> {
     loads_without_origin: Semaphore,
 }
 
-/// What memory has for a reader.
+/// The result of a lookup in memory.
 pub(crate) enum Found<V> {
-    /// This.
+    /// A valid entry.
     Hit(Arc<Entry<V>>),
-    /// This, and the origin should be asked soon.
+    /// An entry that should be refreshed soon.
     Due(Arc<Entry<V>>),
     /// Nothing that may be served.
     Miss,
@@ -113,12 +113,12 @@ where
 
     /// The value of `key`, from memory or from the origin; `None` if the origin has none.
     ///
-    /// Readers who miss the same key at the same time share one question. Cost of a hit: one
-    /// lookup and one atomic addition. Dropping the future gives the question up, and the next one
-    /// who waits for it asks anew.
+    /// Concurrent misses of the same key share one request. Cost of a hit: one lookup and one
+    /// atomic addition. Dropping the future cancels the request, and the next waiting reader sends
+    /// it again.
     ///
     /// # Errors
-    /// [`Error`] if the origin fails, told to all who share the question; it is not remembered.
+    /// [`Error`] if the origin fails, for all readers that share the request; it is not cached.
     pub async fn get<Q>(&self, key: &Q) -> Result<Option<Held<V>>, Error>
     where
         K: Borrow<Q>,
@@ -127,8 +127,8 @@ where
         self.get_within(key, self.inner.settings.local_ttl).await
     }
 
-    /// The same, with another local time to live: nothing older is served, and what is loaded is
-    /// kept for so long.
+    /// The same, with another local time to live: nothing older is served, and loaded entries live
+    /// for so long.
     ///
     /// # Errors
     /// As [`Near::get`].
@@ -155,11 +155,10 @@ where
         }
     }
 
-    /// The values of several keys, in their order, with one question for all that are not in
-    /// memory.
+    /// The values of several keys, in their order, with one request for all that are not in memory.
     ///
     /// # Errors
-    /// The first error of any key; what was loaded for the others is kept.
+    /// The first error of any key; values loaded for the others stay cached.
     pub async fn get_many(&self, keys: &[K]) -> Result<Vec<Option<Held<V>>>, Error> {
         let age_max = self.inner.settings.local_ttl;
         let mut outcomes: Vec<Option<Outcome<V>>> = Vec::with_capacity(keys.len());
@@ -191,7 +190,7 @@ where
         outcomes.into_iter().flatten().collect()
     }
 
-    /// The value of `key` if memory has one that may be served; asks nobody.
+    /// The value of `key` if memory has one that may be served; sends no request.
     pub fn peek<Q>(&self, key: &Q) -> Option<Held<V>>
     where
         K: Borrow<Q>,
@@ -203,8 +202,8 @@ where
         }
     }
 
-    /// What `read` makes of the value of `key` if memory has one that is not due to be asked for
-    /// again; else none, and [`Near::get`] is to follow. Only what was found counts as a read.
+    /// Calls `read` with the value of `key` if memory has one that is not due for a refresh; else
+    /// `None`, and the caller has to call [`Near::get`]. Only a hit counts as a read.
     ///
     /// For values that are counted themselves: `read` runs under the entry's lock, so it is short
     /// and does not use the cache. Cost: that of a hit without the holder's two changes of a count.
@@ -221,7 +220,7 @@ where
         })
     }
 
-    /// What has been counted.
+    /// The cache's statistics.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let local = &self.inner.store.local;
@@ -236,7 +235,7 @@ where
         &self.inner.store.times
     }
 
-    /// What memory has for a reader who accepts entries up to `age_max`.
+    /// Looks a key up in memory for a reader who accepts entries up to `age_max`.
     #[inline]
     pub(crate) fn find<Q>(&self, key: &Q, age_max: Option<Duration>) -> Found<V>
     where
@@ -257,7 +256,7 @@ where
         }
     }
 
-    /// How good an entry is now for a reader who accepts entries up to `age_max`.
+    /// How valid an entry is now for a reader who accepts entries up to `age_max`.
     #[inline]
     fn freshness(&self, entry: &Entry<V>, age_max: Option<Duration>) -> Freshness {
         let clock = &self.inner.store.clock;
@@ -286,7 +285,7 @@ where
         }
     }
 
-    /// Waits for a load that somebody else has begun, or does it if that was given up.
+    /// Waits for a load that another reader has begun, or does it if that was cancelled.
     async fn share(&self, waiting: Waiting<V>, key: &K, age_max: Option<Duration>) -> Outcome<V> {
         self.inner.store.counts.shared.up();
         match waiting.outcome().await {
@@ -338,7 +337,7 @@ where
         }
     }
 
-    /// Asks again beside the reader, who has found `entry` in the last part of its life.
+    /// Refreshes `entry` in the background, because it was read in the last part of its life.
     #[cold]
     pub(crate) fn refresh<Q>(&self, key: &Q, entry: &Arc<Entry<V>>, age_max: Option<Duration>)
     where
@@ -355,7 +354,7 @@ where
         });
     }
 
-    /// Has `renew` replace `entry` on a task of its own, unless somebody does so already.
+    /// Runs `renew`, which replaces `entry`, on a task of its own, unless a refresh is in progress.
     fn renew_beside<Q, R>(
         &self,
         key: &Q,
@@ -379,7 +378,8 @@ where
         });
     }
 
-    /// Has `making` replace `entry`, unless somebody does so already; ends when it is done.
+    /// Runs `making`, which replaces `entry`, unless a refresh is in progress; ends when it is
+    /// done.
     pub(crate) async fn remake_here(
         &self,
         key: K,
@@ -392,7 +392,7 @@ where
         }
     }
 
-    /// The right to load what comes after `entry`, which the caller has claimed to refresh.
+    /// The right to load the successor of `entry`, which the caller has claimed to refresh.
     fn begin_renewal(&self, key: &K, entry: &Entry<V>) -> Option<Ticket<K, V>> {
         let store = &self.inner.store;
         let LoadOrWait::Load(ticket) = store.join_or_begin(key) else {
@@ -409,12 +409,12 @@ where
         self.inner.store.clock.now()
     }
 
-    /// The cache's own bound on the age of what it serves.
+    /// The cache's own bound on the age of served entries.
     pub(crate) fn age_max(&self) -> Option<Duration> {
         self.inner.settings.local_ttl
     }
 
-    /// A number that tells this key of this cache from others.
+    /// A number that identifies this key of this cache.
     pub(crate) fn identity(&self, key: &K) -> (usize, u64) {
         let store = &self.inner.store;
         (Arc::as_ptr(store).addr(), store.hash(key))

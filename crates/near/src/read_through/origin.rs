@@ -1,13 +1,15 @@
-//! Origins: where values come from, and who tells of their changes.
+//! Origins: the sources of values and of invalidations.
 //!
 //! An [`Origin`] knows bytes, a [`Source`] knows types; [`Remote`] makes a source of an origin and
 //! a codec, [`Function`] makes one of any async function. Both a new origin and a new source take
 //! part in coherence by the same three promises:
 //!
-//! 1. [`Loaded::grant`] was taken before the question was sent, on the connection that is told.
-//! 2. Every change is told to the [`Listener`] in the order in which the connection heard of it,
-//!    before the answers to later questions are handed out.
-//! 3. The trust is void when everything may have changed, and ended when the connection is lost.
+//! 1. [`Loaded::grant`] was taken before the request was sent, on the connection that receives
+//!    invalidations.
+//! 2. Every change is reported to the [`Listener`] in the order of the connection's messages,
+//!    before the answers to later requests are delivered.
+//! 3. The trust is made void when everything may have changed, and ended when the connection is
+//!    lost.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -43,7 +45,7 @@ pub use tls::Tls;
 /// A result that is on its way.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What the origin answers to a question.
+/// The origin's answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<V> {
     /// The value.
@@ -54,7 +56,7 @@ pub enum Answer<V> {
     Unchanged,
 }
 
-/// An answer and how long it may be believed.
+/// An answer, and how long it is valid.
 #[derive(Clone, Debug)]
 pub struct Loaded<V> {
     /// The answer.
@@ -65,7 +67,7 @@ pub struct Loaded<V> {
     pub ttl: Option<Duration>,
     /// Its version, if the origin can be asked later whether this is still the value.
     pub version: Option<Version>,
-    /// The right to serve it; none if nobody tells of changes and only time bounds it.
+    /// The right to serve it; none if there are no invalidations and only time bounds it.
     pub grant: Option<Grant>,
 }
 
@@ -102,7 +104,7 @@ impl<V> Loaded<V> {
     }
 }
 
-/// Who is told of changes; called by whoever reads the connection, so it never waits.
+/// Receives invalidations. The task that reads the connection calls it, so it must not block.
 pub trait Listener<K: ?Sized>: Send + Sync + 'static {
     /// This key has changed.
     fn invalidate(&self, key: &K);
@@ -116,7 +118,7 @@ pub trait Listener<K: ?Sized>: Send + Sync + 'static {
 
 /// A place that keeps bytes under keys.
 pub trait Origin: Send + Sync + 'static {
-    /// Names who is to be told of changes; called once, before all else.
+    /// Sets the listener of invalidations; called once, before all other methods.
     fn start(&self, listener: Arc<dyn Listener<[u8]>>);
 
     /// Asks for one value; `known` is a version that the caller has.
@@ -143,7 +145,7 @@ pub trait Origin: Send + Sync + 'static {
     /// Removes a value; whether there was one.
     fn remove<'a>(&'a self, key: &'a [u8]) -> Pending<'a, Result<bool, Error>>;
 
-    /// Asks for one value, and who is to make it if there is none.
+    /// Requests one value, and which client is to make it if there is none.
     fn claim<'a>(
         &'a self,
         key: &'a [u8],
@@ -155,9 +157,9 @@ pub trait Origin: Send + Sync + 'static {
         })
     }
 
-    /// Stores a value if there is none; whether there was none.
+    /// Stores a value if there is none; returns whether there was none.
     ///
-    /// An origin that cannot tell stores it at any rate, as this does without being overridden.
+    /// An origin without such a command stores it anyway, as this default does.
     fn store_absent<'a>(
         &'a self,
         key: &'a [u8],
@@ -167,8 +169,8 @@ pub trait Origin: Send + Sync + 'static {
         Box::pin(async move { self.store(key, value, ttl).await.map(|()| true) })
     }
 
-    /// Stores what a loader has made, if nothing was written since `lease` was given, or since the
-    /// version with this number was read; whether it was stored.
+    /// Stores a loader's value, if the key was not written since `lease` was given, or since the
+    /// version with this number was read; returns whether it was stored.
     fn store_claimed<'a>(
         &'a self,
         key: &'a [u8],
@@ -189,7 +191,7 @@ pub trait Origin: Send + Sync + 'static {
 
 /// A place that keeps typed values under typed keys.
 pub trait Source<K, V>: Send + Sync + 'static {
-    /// Names who is to be told of changes; called once, before all else.
+    /// Sets the listener of invalidations; called once, before all other methods.
     fn start(&self, listener: Arc<dyn Listener<K>>);
 
     /// Asks for one value; `known` is a version that the caller has.
@@ -213,7 +215,7 @@ pub trait Source<K, V>: Send + Sync + 'static {
     /// Removes a value; whether there was one.
     fn remove<'a>(&'a self, key: &'a K) -> Pending<'a, Result<bool, Error>>;
 
-    /// Asks for one value, and who is to make it if there is none.
+    /// Requests one value, and which client is to make it if there is none.
     fn claim<'a>(
         &'a self,
         key: &'a K,
@@ -229,9 +231,9 @@ pub trait Source<K, V>: Send + Sync + 'static {
         })
     }
 
-    /// Stores a value if there is none; whether there was none.
+    /// Stores a value if there is none; returns whether there was none.
     ///
-    /// An origin that cannot tell stores it at any rate, as this does without being overridden.
+    /// An origin without such a command stores it anyway, as this default does.
     fn store_absent<'a>(
         &'a self,
         key: &'a K,
@@ -245,8 +247,8 @@ pub trait Source<K, V>: Send + Sync + 'static {
         Box::pin(async move { self.store(key, value, ttl).await.map(|()| true) })
     }
 
-    /// Stores what a loader has made, if nothing was written since `lease` was given, or since the
-    /// version with this number was read; whether it was stored.
+    /// Stores a loader's value, if the key was not written since `lease` was given, or since the
+    /// version with this number was read; returns whether it was stored.
     fn store_claimed<'a>(
         &'a self,
         key: &'a K,

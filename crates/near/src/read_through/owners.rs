@@ -1,8 +1,8 @@
-//! Owners: which node of a cluster has which slot, as copies are judged by it.
+//! Owners: which node of a cluster owns which slot, by which copies are validated.
 //!
-//! A copy that was read at a node is good for as long as the node has the slot of its key. One word
-//! for each slot says who has it, and the how many-th owner that is; a copy keeps the second number
-//! ([`Tenure`]) and is compared with the word whenever it is served.
+//! A copy that was read from a node is valid as long as the node owns the slot of its key. One word
+//! for each slot has its owner and the number of changes of owner; a copy stores the second number
+//! ([`Tenure`]), which is compared with the word whenever the copy is served.
 //!
 //! Invariant: a tenure that has ended never holds again, also when the slot comes back to the node.
 //! Why: docs/decisions/0062-copies-of-moved-slots.md, 0063.
@@ -18,7 +18,8 @@ const NODE_BITS: u32 = 32;
 /// Which node has each slot.
 #[derive(Debug)]
 pub(crate) struct SlotOwners {
-    // Acquire and Release: who sees that a slot is a node's sees what was done before it was given.
+    // Acquire and Release: a thread that sees a slot's owner sees all changes made before it was
+    // set.
     words: Box<[AtomicU64]>,
 }
 
@@ -31,21 +32,21 @@ pub(crate) struct Tenure {
 }
 
 impl SlotOwners {
-    /// Slots that are nobody's.
+    /// Slots without owners.
     pub(crate) fn new() -> SlotOwners {
         SlotOwners {
             words: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// Gives a slot to a node, 0 for nobody; whether another node had it.
+    /// Sets the owner of a slot, 0 for none; returns whether another node owned it.
     pub(crate) fn give(&self, slot: u16, node: u32) -> bool {
         let before = self.change(slot, |before| (before != node).then_some(node));
         before.is_some_and(|before| before != 0)
     }
 
-    /// Ends this node's time with a slot, if it has it, and begins the next one: what it answers
-    /// from here on may be kept, should the slot be its own after all.
+    /// Ends this node's time with a slot, if it has it, and begins the next one: its later answers
+    /// may be cached, in case it still owns the slot.
     pub(crate) fn end(&self, slot: u16, node: u32) {
         let _ = self.change(slot, |before| (before == node).then_some(node));
     }

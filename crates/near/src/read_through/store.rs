@@ -37,14 +37,14 @@ use crate::read_through::times::{Asked, Times};
 /// Stripes of the table of loads in flight.
 const LANES: usize = 64;
 
-/// How a load ends, for all who wait for it.
+/// How a load ends, for all callers that wait for it.
 pub(crate) type Outcome<V> = Result<Option<Held<V>>, Error>;
 
-/// What a load has left for those who wait for it.
+/// The result of a load, for the callers that wait for it.
 #[derive(Debug)]
 pub(crate) struct FinishedLoad<V> {
     pub(crate) outcome: Outcome<V>,
-    /// Whether a loader was asked, so that nothing means that there is nothing to be made either.
+    /// Whether a loader was called, so that no value means that none can be made either.
     pub(crate) loader_asked: bool,
 }
 
@@ -65,9 +65,9 @@ struct Flight<V> {
 
 /// The loads of one part of the keys.
 struct Lane<K, V> {
-    /// Those that readers may join.
+    /// Loads that readers may join.
     in_flight: HashMap<K, Flight<V>>,
-    /// For each key whose loader runs, who is to know that the key is forgotten meanwhile.
+    /// For each key whose loader runs, the flags that are set when the key is forgotten meanwhile.
     loaders: HashMap<K, Vec<Arc<AtomicBool>>>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Store<K, V> {
     sweep_ahead: SweepFlag,
 }
 
-/// What a reader does after a miss.
+/// The next step of a reader after a miss.
 pub(crate) enum LoadOrWait<K: Hash + Eq, V> {
     /// It loads.
     Load(Ticket<K, V>),
@@ -179,7 +179,8 @@ where
         self.local.remove(key);
     }
 
-    /// The same, and what running loaders make of `key` is not stored: this process has changed it.
+    /// The same, and values of running loaders of `key` are not stored: this process has changed
+    /// it.
     pub(crate) fn forget(&self, key: &K) {
         let mut lane = self.lane(key);
         lane.in_flight.remove(key);
@@ -204,14 +205,14 @@ where
         Some(entry)
     }
 
-    /// Throws away entries whose grant is void or, unless they are kept, has ended.
+    /// Drops entries whose grant is void or, unless they may be served stale, has ended.
     fn sweep(&self) {
         self.sweep_ahead.lower();
         self.local
             .retain(|_, entry| !entry.is_void() && (self.keep_lost || !entry.has_lost_touch()));
     }
 
-    /// A number by which this store tells keys apart, nearly always.
+    /// A number by which this store distinguishes keys, nearly always.
     pub(crate) fn hash(&self, key: &K) -> u64 {
         self.hasher.hash_one(key)
     }
@@ -248,7 +249,7 @@ where
         self.0.invalidate(key);
     }
 
-    /// The entries are dead already, by their grants; their memory is given back beside requests.
+    /// The entries are void already, by their grants; their memory is freed outside requests.
     fn flush(&self) {
         self.0.counts.flushes.up();
         if !self.0.sweep_ahead.raise() {
@@ -266,7 +267,7 @@ where
     }
 }
 
-/// The right to load one key, as long as the key is not touched; given up when dropped.
+/// The right to load one key, as long as the key is not touched; released when dropped.
 pub(crate) struct Ticket<K: Hash + Eq, V> {
     store: Arc<Store<K, V>>,
     key: K,
@@ -277,13 +278,13 @@ pub(crate) struct Ticket<K: Hash + Eq, V> {
     sender: watch::Sender<Option<FinishedLoad<V>>>,
 }
 
-/// What the end of a load does to the entry of its key.
+/// How the end of a load changes the entry of its key.
 pub(crate) enum EntryUpdate<V> {
     /// Stores this one for so long, or until it is evicted.
     Keep(Arc<Entry<V>>, Option<Duration>),
-    /// Removes what is there.
+    /// Removes the entry.
     Clear,
-    /// Leaves what is there.
+    /// Leaves the entry unchanged.
     Leave,
 }
 
@@ -343,7 +344,7 @@ where
         self.is_forgotten_in_lane()
     }
 
-    /// The same, by who has locked the lane.
+    /// The same, for a caller that has locked the lane.
     fn is_forgotten_in_lane(&self) -> bool {
         // Relaxed: written and read under the lane's lock.
         let forgotten = self.forgotten.as_ref();
@@ -370,7 +371,8 @@ where
         in_flight.or_insert(Flight { id, finished });
     }
 
-    /// Ends the load: changes the entry unless the key was touched, and tells all who wait.
+    /// Ends the load: changes the entry unless the key was touched, and notifies all waiting
+    /// readers.
     pub(crate) fn finish(self, update: EntryUpdate<V>, outcome: Outcome<V>) -> Outcome<V> {
         let mut lane = self.store.lane(&self.key);
         let is_current = self.remove_in_flight(&mut lane);
@@ -409,7 +411,7 @@ where
 }
 
 impl<K: Hash + Eq, V> Drop for Ticket<K, V> {
-    /// A load that has not finished was cancelled: the next one who waits takes over, because the
+    /// A load that has not finished was cancelled: the next waiting reader takes over, because the
     /// sender is gone and no load is in flight.
     fn drop(&mut self) {
         #[expect(
@@ -422,13 +424,13 @@ impl<K: Hash + Eq, V> Drop for Ticket<K, V> {
     }
 }
 
-/// A reader that waits for somebody else's load.
+/// A reader that waits for another reader's load.
 pub(crate) struct Waiting<V> {
     finished: watch::Receiver<Option<FinishedLoad<V>>>,
 }
 
 impl<V> Waiting<V> {
-    /// What the load has left; `None` if it was cancelled.
+    /// Waits for the result of the load; `None` if it was cancelled.
     pub(crate) async fn finished(mut self) -> Option<FinishedLoad<V>> {
         let finished = self.finished.wait_for(Option::is_some).await.ok()?;
         finished.clone()

@@ -1,7 +1,7 @@
 //! Times: how long the origin and loaders take, as histograms of a fixed size.
 //!
-//! Microseconds are counted in buckets: each power of two is cut into [`PARTS`], so what is told
-//! is off by a sixteenth at most. To note one costs one atomic addition, and only who asks does.
+//! Microseconds are counted in buckets: each power of two is cut into [`PARTS`], so reported times
+//! are off by a sixteenth at most. Recording one costs one atomic addition, and hits record none.
 //!
 //! Tests: at the end of this file, tests/without_server/metrics.rs.
 
@@ -11,11 +11,11 @@ use std::time::Duration;
 /// Into how many parts each power of two is cut, and the power of two that this is.
 const PARTS: u64 = 1 << PARTS_LOG;
 const PARTS_LOG: u32 = 3;
-/// The last power of two that is told from longer ones: 2^36 microseconds, 19 hours.
+/// The largest power of two with buckets of its own: 2^36 microseconds, 19 hours.
 const POWER_MAX: u32 = 36;
 const BUCKETS: usize = ((POWER_MAX - PARTS_LOG + 2) as usize) << PARTS_LOG;
 
-/// Who was asked.
+/// The source that was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// The origin.
@@ -39,7 +39,7 @@ impl Times {
         histogram.0[bucket_of(time)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells how often which time was noted since it was told last; times in seconds.
+    /// Reports how often each time was recorded since the last report; times in seconds.
     #[cfg(any(test, feature = "metrics"))]
     pub(crate) fn tell(&self, asked: Asked, mut each: impl FnMut(f64, u64)) {
         for (number, bucket) in (0..).zip(&self.of(asked).0) {

@@ -1,7 +1,7 @@
-//! Trust: how long what was read over a connection may be believed.
+//! Trust: how long copies read over a connection are valid.
 //!
-//! One [`Trust`] belongs to one connection that is told of changes. A load takes a [`Grant`]
-//! before it asks, and the copy that it leaves is served only while the grant holds:
+//! One [`Trust`] belongs to one connection that receives invalidations. A load takes a [`Grant`]
+//! before its request, and its copy is served only while the grant holds:
 //!
 //! | what happens | the trust | its grants |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | a slot of a cluster becomes another node's | as before | those of its keys are void for ever |
 //! | the connection is lost or does not answer | ended | never hold again; known up to the end |
 //!
-//! Invariant: an answer to a question sent at t proves that every push about a change before t has
+//! Invariant: an answer to a request sent at t proves that every push about a change before t has
 //! arrived, since one connection keeps order. Why: docs/decisions/0022-near-coherence.md.
 
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub struct Trust {
     // Acquire and AcqRel: a grant taken after a flush has its epoch.
     epoch: AtomicU64,
     /// Nanoseconds on the cache's clock; [`ENDED`] once the connection is lost.
-    // Acquire and Release: who sees a time sees what the pushes before it have done. Relaxed where
-    // an extension fails: nothing was changed.
+    // Acquire and Release: a thread that sees a time sees the effects of the pushes before it.
+    // Relaxed where an extension fails: nothing was changed.
     alive_until_ns: AtomicU64,
     /// Until when an ended trust was good.
     // Acquire and Release: as above.
@@ -39,9 +39,9 @@ pub struct Trust {
 /// A node, and which slots the nodes of its cluster have.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterNode {
-    /// What all nodes of the cluster share.
+    /// The state that all nodes of the cluster share.
     pub(crate) owners: Arc<SlotOwners>,
-    /// Which of them it is; never 0, and no other node's ever.
+    /// The node's number; never 0 and never reused.
     pub(crate) number: u32,
 }
 
@@ -69,7 +69,7 @@ impl Trust {
         })
     }
 
-    /// What a load takes before it sends its question.
+    /// The grant that a load takes before it sends its request.
     #[must_use]
     pub fn grant(self: &Arc<Trust>) -> Grant {
         Grant {
@@ -120,8 +120,8 @@ impl Trust {
     pub fn extend(&self, until: Duration) {
         let until_ns = nanoseconds(until);
         let longer = |now: u64| (now != ENDED && now < until_ns).then_some(until_ns);
-        // Release: who sees the new time sees what the pushes before the answer have done.
-        // Err means that there was nothing to extend.
+        // Release: a thread that sees the new time sees the effects of the pushes before the
+        // answer. Err means that there was nothing to extend.
         let _ = self
             .alive_until_ns
             .fetch_update(Ordering::Release, Ordering::Relaxed, longer);
@@ -129,7 +129,7 @@ impl Trust {
 
     /// Ends it for good: the connection is lost.
     pub fn end(&self) {
-        // AcqRel: as in `extend`; the time that it was good until is kept.
+        // AcqRel: as in `extend`; the old time is saved.
         let until = self.alive_until_ns.swap(ENDED, Ordering::AcqRel);
         self.known_until_ns.fetch_max(until, Ordering::Release);
     }
@@ -148,7 +148,7 @@ impl Trust {
         Duration::from_nanos(alive.max(known))
     }
 
-    /// Declares what was read so far of keys in this slot as changed.
+    /// Declares all copies so far of keys in this slot as changed.
     #[cfg_attr(
         not(feature = "redis"),
         expect(dead_code, reason = "only Redis's protocol has slots")
@@ -167,7 +167,7 @@ impl Trust {
     }
 }
 
-/// The right to believe what one load has read.
+/// The right to serve the copy of one load.
 #[derive(Clone, Debug)]
 pub struct Grant {
     trust: Arc<Trust>,
@@ -210,7 +210,7 @@ impl Grant {
         self.trust.known_until()
     }
 
-    /// The same with the epoch that is current by now: what only a broken cache does.
+    /// The same with the current epoch, as an injected fault.
     pub(crate) fn renewed(&self) -> Grant {
         Grant {
             tenure: self.tenure,

@@ -5,6 +5,6 @@
 pub struct Version {
     /// The origin's number.
     pub number: u64,
-    /// The connection on which it was told: a server that was started anew counts from the start.
+    /// The connection on which it was reported: a restarted server counts from the start.
     pub connection: u64,
 }

@@ -73,7 +73,7 @@ impl Drop for Background {
         };
         // The last handle may be dropped by one of its own tasks.
         if thread.thread().id() != std::thread::current().id() {
-            // Err means that it panicked, which it has told.
+            // Err means that it panicked, which was already reported.
             let _ = thread.join();
         }
     }

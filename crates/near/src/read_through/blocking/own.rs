@@ -1,4 +1,4 @@
-//! What this thread loads at the moment: a loader that asks for its own key would wait for ever.
+//! The keys that this thread is loading: a loader that requests its own key would wait for ever.
 
 use std::cell::RefCell;
 

@@ -26,9 +26,10 @@ const WATCHING: u8 = 3;
 /// A thread that sleeps until it is woken.
 pub(super) struct Sleeper {
     thread: Thread,
-    // AcqRel: what was done before waking is seen by who wakes up.
+    // AcqRel: the woken thread sees all changes made before waking it.
     state: AtomicU8,
-    /// Rings for who watches a socket; none if the system has no descriptor for it.
+    /// Readable after a wake, for a thread that watches a socket; none if the system has no
+    /// descriptor for it.
     bell: OnceLock<Option<OwnedFd>>,
 }
 
@@ -48,12 +49,12 @@ impl Sleeper {
 
     /// Whether it was woken since it slept last.
     pub(super) fn is_woken(&self) -> bool {
-        // Acquire: what was done before waking is seen.
+        // Acquire: changes made before waking are visible.
         self.state.load(Ordering::Acquire) == WOKEN
     }
 
-    /// Sleeps, unless it was woken since it slept last. The state and not the thread's token
-    /// decides: what is polled may have used that for itself.
+    /// Sleeps, unless it was woken since it slept last. The state and not the thread's park token
+    /// decides: the polled future may have consumed that.
     pub(super) fn sleep(&self) {
         if self.goes(ASLEEP) {
             while !self.is_woken() {
@@ -87,7 +88,7 @@ impl Sleeper {
 
     /// Changes from awake to `state`; false if it was woken meanwhile.
     fn goes(&self, state: u8) -> bool {
-        // AcqRel, Acquire where it fails: what was done before waking is seen.
+        // AcqRel, Acquire where it fails: changes made before waking are visible.
         self.state
             .compare_exchange(AWAKE, state, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()

@@ -1,9 +1,9 @@
-//! How a thread waits for an answer: it polls, runs the loader if that is asked for, or sleeps.
+//! How a thread waits for an answer: it polls, runs the loader if that is requested, or sleeps.
 //!
-//! The runtime's thread drives timers and sockets and wakes whoever sleeps here. Who has asked over
-//! a lane ([`crate::read_through::lane`]) writes the request itself and, if nobody else does, reads
-//! until its answer is there. The loader runs outside of the runtime's context and of any lane, so
-//! it may do what it likes.
+//! The runtime's thread drives timers and sockets and wakes threads that sleep here. A thread with
+//! a request on a lane ([`crate::read_through::lane`]) writes it itself and, if no other thread
+//! does, reads until its answer has arrived. The loader runs outside of the runtime's context and
+//! of any lane, so it may block.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -20,12 +20,12 @@ use crate::read_through::error::Error;
 use crate::read_through::lane::{DrivenLane, Lead, Visiting, Watched};
 use crate::read_through::near::Made;
 
-/// Whether the caller is inside an async runtime, where nobody may sleep.
+/// Whether the caller is inside an async runtime, where no thread may sleep.
 pub(super) fn is_inside_runtime() -> bool {
     Handle::try_current().is_ok()
 }
 
-/// A loader that is called when a future asks for what it makes, but not inside of it.
+/// A loader that is called when a future needs its value, but not inside of it.
 pub(super) struct Call<F, V> {
     loader: RefCell<Option<F>>,
     is_asked: Cell<bool>,
@@ -44,17 +44,17 @@ where
         }
     }
 
-    /// What the loader makes.
+    /// The loader's result.
     pub(super) fn made(&self) -> impl Future<Output = Made<V>> {
         poll_fn(|_| {
             self.is_asked.set(true);
             let made = self.made.borrow_mut().take();
-            // Whoever polls looks next whether the loader is asked for, so nothing has to wake it.
+            // The polling thread checks next whether the loader is needed, so no wake is necessary.
             made.map_or(Poll::Pending, Poll::Ready)
         })
     }
 
-    /// Whether the loader is to be called before the next poll.
+    /// Whether the loader has to be called before the next poll.
     fn is_wanted(&self) -> bool {
         self.is_asked.get() && self.loader.borrow().is_some()
     }
@@ -130,7 +130,7 @@ struct Inside<'a, A> {
 }
 
 impl<A: Future> Inside<'_, A> {
-    /// Polls it, also again and again as long as it waits for what a lane brings.
+    /// Polls it, repeatedly as long as it waits for data of a lane.
     fn poll<F, V>(
         &mut self,
         context: &mut Context<'_>,
@@ -183,7 +183,7 @@ fn watch(lane: &Arc<DrivenLane>, lead: &Lead<'_>, background: &Background, sleep
         lead.mark();
         drop(visiting.end());
         if !lane.drive(|| sleeper.is_woken()) {
-            // Somebody else is at it, who has written and reads as well.
+            // Another thread drives it, which writes and reads as well.
             std::thread::yield_now();
         }
     }

@@ -1,4 +1,5 @@
-//! What this thread is to the lanes it meets: one of which runtime, and whether it waits.
+//! The state of this thread for the lanes it meets: to which runtime it belongs, and whether it
+//! waits.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -52,8 +53,8 @@ pub(super) fn visit(lane: &Arc<DrivenLane>) -> bool {
     })
 }
 
-/// The time in which this thread polls or watches for a caller of a runtime, and drives after it
-/// what it has woken.
+/// The period in which this thread polls or watches for a caller of a runtime; after it, the thread
+/// drives the lanes that it has woken.
 pub(crate) struct Visiting {
     before: u64,
     /// A guard of this thread's.
@@ -69,14 +70,14 @@ impl Visiting {
         }
     }
 
-    /// LaneEnd it; the caller drives these.
+    /// Ends it; the caller drives the returned lanes.
     pub(crate) fn end(self) -> Visited {
         VISITED.take().unwrap_or_default()
     }
 }
 
 impl Drop for Visiting {
-    /// What nobody has taken, because of a panic, is left to the lanes' tasks.
+    /// After a panic, lanes that were not taken are left to their tasks.
     fn drop(&mut self) {
         BACKGROUND.set(self.before);
         for lane in VISITED.take().unwrap_or_default() {

@@ -1,9 +1,9 @@
 //! A socket whose watch moves: the runtime watches it, or a thread that waits for an answer.
 //!
 //! It is not registered with the runtime itself but with an epoll descriptor of its own, and that
-//! with the runtime. So who leads takes the watch away and gives it back by one system call each,
-//! and wakes nobody. What has come meanwhile is told when it is given back: the interest is in the
-//! level, not in the edge.
+//! with the runtime. So a leading thread takes the watch and returns it by one system call each,
+//! and wakes no other thread. Data that has arrived meanwhile is reported when the watch is
+//! returned: the interest is level-triggered.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -57,20 +57,21 @@ impl Socket {
     }
 }
 
-/// A socket, who watches it, and who is to be woken.
+/// A socket, its watchers, and the wakers of its reader and its writer.
 pub(super) struct Shared {
     socket: Socket,
     /// Another name of the epoll descriptor that the runtime watches.
     interest: OwnedFd,
     watch: Mutex<Watch>,
     /// How often the socket was seen to be ready.
-    // Acquire and Release: who sees the count reads what had come by then.
+    // Acquire and Release: a thread that sees the count reads the data that had arrived by then.
     seen: AtomicU64,
     reader: AtomicWaker,
     writer: AtomicWaker,
 }
 
-/// Who watches a socket, and for what.
+/// Whether a thread leads and watches the socket for reading, and whether it is watched for
+/// writing.
 #[derive(Default)]
 struct Watch {
     is_led: bool,
@@ -78,7 +79,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// What the runtime is to watch: to write it does also if somebody leads.
+    /// The events that the runtime watches; it watches for writing even if another thread leads.
     fn of_runtime(&self) -> epoll::EventFlags {
         let mut flags = epoll::EventFlags::empty();
         flags.set(
@@ -118,7 +119,7 @@ impl Shared {
         Ok((shared, watch))
     }
 
-    /// The right to watch it in the runtime's place, unless somebody has it.
+    /// The right to watch it in place of the runtime, unless another thread has it.
     pub(super) fn lead(&self) -> Option<Lead<'_>> {
         let mut watch = self.watch();
         if watch.is_led {
@@ -132,7 +133,7 @@ impl Shared {
         Some(Lead(self))
     }
 
-    /// Notes that it is ready, and wakes who waits for that.
+    /// Records that it is ready, and wakes the waiting tasks.
     fn mark(&self) {
         self.seen.fetch_add(1, Ordering::Release);
         self.reader.wake();
@@ -145,7 +146,7 @@ impl Shared {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the system what the runtime watches from now on; what is there already is told too.
+    /// Sets the events that the runtime watches from now on; pending ones are reported too.
     fn tell(&self, watch: &Watch) -> io::Result<()> {
         let data = epoll::EventData::new_u64(0);
         Ok(epoll::modify(
@@ -173,7 +174,7 @@ impl RuntimeWatch {
     /// Marks the socket whenever it is ready; ends with the runtime.
     pub(super) async fn run(self) {
         while let Ok(mut ready) = self.watched.readable().await {
-            // Before the mark: what comes from here on is told again.
+            // Before the mark: later data is reported again.
             ready.clear_ready();
             self.shared.mark();
         }
@@ -207,7 +208,7 @@ impl Lead<'_> {
         }
     }
 
-    /// Wakes who reads.
+    /// Wakes the reader.
     pub(crate) fn mark(&self) {
         self.0.mark();
     }
@@ -252,7 +253,8 @@ impl SocketStream {
     }
 
     fn want_to_write(&mut self, wants: bool) -> io::Result<()> {
-        // Said again each time that there is no room: what is so already is told at once.
+        // Registered again each time that the socket is not writable: if it already is again, that
+        // is reported at once.
         if wants || self.wants_to_write {
             self.wants_to_write = wants;
             self.shared.want_to_write(wants)?;
@@ -262,7 +264,7 @@ impl SocketStream {
 }
 
 impl Drop for SocketStream {
-    /// Who is woken may own the socket itself.
+    /// The wakers are dropped here, since a task that they wake may own the socket itself.
     fn drop(&mut self) {
         drop((self.shared.reader.take(), self.shared.writer.take()));
     }
@@ -280,7 +282,7 @@ impl AsyncRead for SocketStream {
             let room_bytes = room.len();
             match self.shared.socket.read(room) {
                 Ok(bytes) => {
-                    // Less than there is room for is all that there was.
+                    // A read shorter than the buffer has emptied the socket.
                     if bytes > 0 && bytes < room_bytes {
                         self.read_to = seen;
                     }

@@ -1,10 +1,10 @@
 //! Loading through: a value that neither memory nor the origin has is made by the reader's loader.
 //!
-//! One reader asks the loader, the others of the same key wait for what it makes, or for the news
-//! that there is nothing. Where the origin has leases, that is one of all processes.
+//! One reader calls the loader, the others of the same key wait for its value, or for the result
+//! that there is none. Where the origin has leases, that is one reader of all processes.
 //!
-//! Invariant: what is kept was read back from the origin, because only what was read is told when
-//! it changes; only while the origin is away is a loader's value kept as it is.
+//! Invariant: every cached value was read from the origin, because only keys that were read are
+//! invalidated; only while the origin is unreachable is a loader's value cached directly.
 //!
 //! Why: docs/decisions/0030-one-load-for-all-processes.md. Tests: tests/without_server/loading.rs,
 //! tests/coherence/leases.rs.
@@ -23,12 +23,12 @@ use crate::read_through::origin::{Answer, ClaimOptions, Claimed, Loaded, Source,
 use crate::read_through::store::{EntryUpdate, FinishedLoad, LoadOrWait, Outcome, Ticket};
 use crate::read_through::times::Asked;
 
-/// First pause of who waits for another process.
+/// First pause of a reader that waits for another process.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// What a loader makes: a value, or the news that there is none.
+/// The result of a loader: a value, or `None` if there is none.
 pub(crate) type Made<V> = Result<Option<V>, Error>;
 
 impl<K, V> Near<K, V>
@@ -39,14 +39,13 @@ where
     /// The value of `key`; if neither memory nor the origin has one, `loader` makes it, it is
     /// stored at the origin, and read back from there.
     ///
-    /// Read back, because only what has been read is told when it changes. If `key` was written or
-    /// forgotten while `loader` ran, what it made is returned and neither stored nor kept. Whoever
-    /// waits for the
-    /// same key shares the outcome, also that the loader has found nothing, which is remembered for
-    /// the negative time to live. If the origin takes no writes or refuses, the made value is
-    /// returned and not kept. In the last part of a value's life, as
+    /// It is read back, because only keys that were read are invalidated. If `key` was written or
+    /// forgotten while `loader` ran, its value is returned and neither stored nor cached. All
+    /// callers that wait for the same key share the outcome, including that the loader has found
+    /// nothing, which is cached for the negative time to live. If the origin takes no writes or
+    /// refuses, the value is returned and not cached. In the last part of a value's life, as
     /// [`NearBuilder::refresh_ahead`](crate::NearBuilder::refresh_ahead) says, `loader` makes the
-    /// next one on a task of its own while readers go on with the old one.
+    /// next one on a task of its own while readers get the old one.
     ///
     /// # Errors
     /// As [`Near::get`]; [`Error::Loader`] if the loader fails.
@@ -63,7 +62,7 @@ where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let age_max = self.inner.settings.local_ttl;
-        // Nothing of it happens before it is awaited, and nothing at all if nobody does.
+        // A future is lazy: the loader is not called before it is awaited, and never if it is not.
         let making = async move { loader().await.map_err(Error::loader) };
         match self.find(key, age_max) {
             Found::Hit(entry) if entry.needs_no_loader() => return Ok(Held::of(entry, false)),
@@ -76,7 +75,7 @@ where
         self.make_or_wait(key.to_owned(), age_max, making).await
     }
 
-    /// Waits for the load of `key`, or does it with what `making` makes.
+    /// Waits for the load of `key`, or does it with the value of `making`.
     pub(crate) async fn make_or_wait(
         &self,
         key: K,
@@ -102,7 +101,8 @@ where
         }
     }
 
-    /// Asks the origin, then the loader if it is its turn, and stores what that makes.
+    /// Requests the value from the origin, then calls the loader if it is its turn, and stores the
+    /// result.
     async fn make(
         &self,
         ticket: Ticket<K, V>,
@@ -131,8 +131,8 @@ where
         }
     }
 
-    /// Asks the loader for a value that the origin cannot be asked for, if that is wanted and not
-    /// too many do; it is kept for its time alone.
+    /// Calls the loader because the origin is unreachable, if that is allowed and not too many do;
+    /// the value is cached for its own time only.
     async fn make_alone(
         &self,
         mut ticket: Ticket<K, V>,
@@ -213,7 +213,7 @@ where
         }
     }
 
-    /// Asks the loader, whose turn it is, and stores what it makes.
+    /// Calls the loader, whose turn it is, and stores its value.
     async fn make_claimed(
         &self,
         mut ticket: Ticket<K, V>,
@@ -235,7 +235,7 @@ where
         }
     }
 
-    /// What the origin has before the loader is asked.
+    /// The state of the key at the origin before the loader is called.
     fn before(&self, key: &K, loaded: &Loaded<V>, turn: Turn) -> Before<K, V> {
         let is_absent = matches!(loaded.answer, Answer::Absent);
         let number = match turn {
@@ -254,8 +254,8 @@ where
         }
     }
 
-    /// Stores a made value, if nobody has written the key since the loader was asked, and reads
-    /// back what there is.
+    /// Stores a loader's value, if the key was not written since the loader was called, and reads
+    /// the key back.
     async fn keep_made(
         &self,
         ticket: Ticket<K, V>,
@@ -308,14 +308,14 @@ where
                 lease.end();
             }
             Before::Nothing => drop(source.store_absent(key, value, ttl).await?),
-            // Nothing but what is told says whether it is still the same.
+            // Only an invalidation shows whether it is still the same.
             Before::Value if ticket.is_in_flight() => source.store(key, value, ttl).await?,
             Before::Value => {}
         }
         Ok(())
     }
 
-    /// Gives a lease back for which there is nothing to store, and reads what there is by then.
+    /// Returns a lease for which there is nothing to store, and reads the key again.
     async fn give_back(
         &self,
         ticket: Ticket<K, V>,
@@ -329,7 +329,8 @@ where
         self.settle(ticket, loaded, None, asked_at, age_max)
     }
 
-    /// Makes the next value beside the reader, who has found `entry` in the last part of its life.
+    /// Makes the next value in the background, because `entry` was read in the last part of its
+    /// life.
     #[cold]
     fn remake<Q>(
         &self,
@@ -357,7 +358,8 @@ where
         let claimed = self.claim_once(ticket.key(), self.early(entry)).await;
         match claimed {
             Err(error) => self.leave(ticket, entry, error),
-            // What somebody else makes is told, or found when this one has ended.
+            // A value made elsewhere is reported by a notification, or found when this load has
+            // ended.
             Ok(claimed) if claimed.turn == Turn::Theirs => {
                 drop(ticket.finish(EntryUpdate::Leave, Ok(Held::of(Arc::clone(entry), false))));
             }
@@ -375,7 +377,7 @@ where
         }
     }
 
-    /// Asks the loader, whose turn it is, and stores what it makes in place of `entry`.
+    /// Calls the loader, whose turn it is, and stores its value in place of `entry`.
     async fn remake_claimed(
         &self,
         mut ticket: Ticket<K, V>,
@@ -417,12 +419,13 @@ where
     }
 }
 
-/// Whether it is somebody else's turn, and there is an older value to go on with.
+/// Whether it is another client's turn, and an older value can be served.
 fn is_out_of_turn<V>(loaded: &Loaded<V>, turn: Turn) -> bool {
     turn == Turn::Theirs && !matches!(loaded.answer, Answer::Absent)
 }
 
-/// What the origin has before a loader is asked: its value is stored if that is so still.
+/// The state of a key at the origin before a loader is called: the loader's value is stored only if
+/// that is unchanged.
 enum Before<K, V>
 where
     K: Clone + Send + Sync + 'static,
@@ -441,7 +444,7 @@ where
     K: Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// Gives a lease back. An error leaves it to its time; what is read next fails as well.
+    /// Returns a lease. After an error it ends by its timeout; the next read fails as well.
     async fn give_back(self) {
         if let Before::Lease(lease) = self {
             drop(lease.give_back().await);
@@ -449,8 +452,8 @@ where
     }
 }
 
-/// A lease at the origin; given back when it is dropped, so that a loader that fails, panics or is
-/// cancelled makes nobody wait for its end.
+/// A lease at the origin; returned when it is dropped, so that a loader that fails, panics or is
+/// cancelled does not make other clients wait for its timeout.
 struct HeldLease<K, V>
 where
     K: Clone + Send + Sync + 'static,
@@ -468,7 +471,7 @@ where
     K: Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// Ends with what was stored.
+    /// Ends it after the value was stored.
     fn end(mut self) {
         self.stands_for_nothing = false;
     }

@@ -1,4 +1,4 @@
-//! What becomes of an answer: an entry and how long it lives, or an error and what to do then.
+//! How an answer is handled: an entry and how long it lives, or an error and the reaction to it.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ where
             }
         };
         let life = shorter(ttl, age_max);
-        // Each reader brings a bound of its own and compares it when it reads. Only what no reader
-        // knows is written down: a bound that chance has shortened, and the one for nothing.
+        // Each reader brings a bound of its own and compares it when it reads. Only bounds unknown
+        // to readers are stored: one shortened by jitter, and the one of a missing value.
         let is_local = value.is_none() || settings.jitter > 0.0;
         let deadline = if is_local { life } else { ttl };
         let deadline = deadline.map(|ttl| asked_at.saturating_add(ttl));
@@ -66,7 +66,7 @@ where
         ticket.finish(update, Ok(Held::of(entry, false)))
     }
 
-    /// Lands with the news that the entry is still good.
+    /// Ends a load whose answer confirms the entry.
     fn settle_confirmed(
         &self,
         ticket: Ticket<K, V>,
@@ -111,7 +111,7 @@ where
         ticket.finish(EntryUpdate::Leave, outcome)
     }
 
-    /// How an entry is kept whose life is `life`: longer, if it is of use beyond its end.
+    /// How long an entry with life `life` is stored: longer, if it is useful after its end.
     fn keep(
         &self,
         entry: &Arc<Entry<V>>,
@@ -121,9 +121,9 @@ where
         if life == Some(Duration::ZERO) {
             return EntryUpdate::Clear;
         }
-        // Beyond its life an entry is served to nobody as fresh. It is of use for a question that
-        // names its version, but not when the item is gone at the origin, and for readers that take
-        // an old value over an error, even then.
+        // After its life an entry is never served as fresh. It is useful for a request that names
+        // its version, unless the item was removed at the origin, and for readers that prefer an
+        // old value to an error, even then.
         let settings = &self.inner.settings;
         let stale = settings.serve_stale.unwrap_or_default();
         let versioned = entry.version().is_some();
@@ -139,7 +139,7 @@ where
         EntryUpdate::Keep(Arc::clone(entry), kept)
     }
 
-    /// What a broken cache makes of an answer; without a fault, nothing else.
+    /// Changes an answer as an injected fault would; unchanged without a fault.
     fn with_fault(&self, mut loaded: Loaded<V>) -> Loaded<V> {
         let fault = self.inner.store.fault;
         if fault.is(Fault::UncheckedFills) {

@@ -1,4 +1,4 @@
-//! Writes through the cache: whatever becomes of them, no copy from before them is served.
+//! Writes through the cache: whether they succeed or not, no earlier copy is served afterwards.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -17,7 +17,7 @@ where
     /// Stores `value` at the origin; readers of this cache see it as soon as this returns.
     ///
     /// The copy in memory is dropped before the write is sent and again when it has ended, however
-    /// it ends. It is not replaced: only what has been read is told when it changes.
+    /// it ends. It is not replaced: only keys that were read are invalidated.
     ///
     /// # Errors
     /// [`Error`] if the origin fails; on a timeout the write may have happened or may yet happen.
@@ -67,7 +67,7 @@ where
         self.inner.source.remove(&key).await
     }
 
-    /// Drops the copy of `key` in memory; the origin is not asked and not told.
+    /// Drops the copy of `key` in memory; the origin is not contacted.
     pub fn forget<Q>(&self, key: &Q)
     where
         K: Borrow<Q>,

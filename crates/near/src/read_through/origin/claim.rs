@@ -1,17 +1,18 @@
-//! Claims: whose turn it is, among many processes, to make a value that is not there.
+//! Claims: whose turn it is, among many processes, to make a missing value.
 //!
-//! An origin with leases (Cellar, memcached) lets one of all who claim a key make its value and
-//! tells the others to wait. One without lets everybody who finds nothing.
+//! An origin with leases (Cellar, memcached) lets one of the clients that claim a key make its
+//! value and tells the others to wait. One without leases lets every client make it that finds
+//! none.
 
 use std::time::Duration;
 
 use super::{Answer, Loaded};
 
-/// How a value is asked for by somebody who can make it.
+/// The options of a request by a client that can make the value.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ClaimOptions {
-    /// After so long the origin lets somebody else make it.
+    /// After this time the origin lets another client make it.
     pub lease_timeout: Duration,
     /// Less time than this left is as good as no value, for the one whose turn it is.
     pub early: Option<Duration>,
@@ -38,25 +39,26 @@ impl ClaimOptions {
 /// Whose turn it is to make a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Nobody's: there is one that is good for a while.
+    /// No client's: a value exists that is valid for a while.
     Nobody,
     /// The asker's. The number is the lease, at an origin that has leases.
     Ours(Option<u64>),
-    /// Somebody else's, in this or another process.
+    /// Another client's, in this or another process.
     Theirs,
 }
 
 /// The answer to a claim.
 #[derive(Clone, Debug)]
 pub struct Claimed<V> {
-    /// What there is.
+    /// The value that the origin has.
     pub loaded: Loaded<V>,
-    /// Who is to make what is not.
+    /// Which client is to make a missing value.
     pub turn: Turn,
 }
 
 impl<V> Claimed<V> {
-    /// What an origin without leases answers: who finds nothing, or too little time, makes it.
+    /// The answer of an origin without leases: the client makes a value that is missing or about to
+    /// expire.
     #[must_use]
     pub fn without_leases(loaded: Loaded<V>, options: ClaimOptions) -> Claimed<V> {
         let is_early = |early| loaded.ttl.is_some_and(|ttl| ttl <= early);

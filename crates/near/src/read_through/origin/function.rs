@@ -11,7 +11,7 @@ use crate::read_through::error::Error;
 
 /// A source that calls a function for every load and takes no writes.
 ///
-/// Nobody tells of changes: copies live as long as the cache's local time to live.
+/// It sends no invalidations: copies live as long as the cache's local time to live.
 pub struct Function<F, Fut> {
     function: F,
     future: PhantomData<fn() -> Fut>,

@@ -1,4 +1,4 @@
-//! Who asks: the name and password of a user, never shown.
+//! Credentials: the name and password of a user, never shown.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
-//! memcached or Cellar as an origin, by meta commands, with questions for versions.
+//! memcached or Cellar as an origin, by meta commands, with requests that compare versions.
 //!
-//! memcached tells nobody of changes. How old a copy gets is bounded by the cache's local time to
-//! live; after that the origin is asked whether the version is still the same, and answers
-//! `HD` instead of the value (`mg key c t v C<version>`). A server
-//! that sends the value nevertheless is asked for the version alone from then on.
+//! memcached sends no invalidations. The cache's local time to live bounds the age of a copy; after
+//! that a request asks whether the version is still the same, and the origin answers `HD` instead
+//! of the value (`mg key c t v C<version>`). A server that sends the value nevertheless is asked
+//! for the version alone from then on.
 //!
 //! Source: memcached doc/protocol.txt, "Meta Commands".
 
@@ -40,8 +40,8 @@ pub struct Memcached {
     door: Door,
     timeout: Duration,
     pipe: Mutex<Option<Arc<Pipe>>>,
-    /// Whether the server answers a question for a version without the value.
-    // Relaxed: what is known late costs one more question.
+    /// Whether the server answers a request with a version without sending the value again.
+    // Relaxed: a late update costs one more request.
     asks_by_version: AtomicBool,
 }
 
@@ -85,10 +85,10 @@ impl Memcached {
         Ok(self)
     }
 
-    /// Whom the connections of a `tls:` address believe, and what they show.
+    /// The trusted authorities and the client certificate for a `tls:` address.
     ///
     /// # Errors
-    /// [`Error::Connection`] if the address is another one, or a text is not what it should be.
+    /// [`Error::Connection`] if the address is not a `tls:` one, or a text is invalid.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: &Tls) -> Result<Memcached, Error> {
         self.door.tls(tls)?;
@@ -243,7 +243,7 @@ impl Origin for Memcached {
     ) -> Pending<'a, Result<Claimed<Vec<u8>>, Error>> {
         Box::pin(async move {
             match self.read_claiming(key, options).await {
-                // A connection that had died unnoticed, which may have won for nobody.
+                // A connection that was lost unnoticed, so the lease may have gone to no client.
                 Err(Error::Connection(_)) => {
                     let loaded = self.read(key, None).await?;
                     Ok(Claimed::without_leases(loaded, options))
@@ -278,10 +278,10 @@ impl Origin for Memcached {
     }
 }
 
-/// What a reply to `mg` says.
+/// Parses a reply to `mg`.
 fn loaded(pipe: &Pipe, reply: Reply) -> Result<Loaded<Vec<u8>>, Error> {
     let answer = match reply.value {
-        // Nothing but the mark of a lease that somebody else has.
+        // Only the mark of a lease that another client holds.
         Some(value) if value.is_empty() && reply.leased => Answer::Absent,
         Some(value) => Answer::Value(value),
         None if reply.is_miss() => Answer::Absent,
@@ -324,7 +324,7 @@ fn set(key: &[u8], value: &[u8], ttl: Option<Duration>, condition: &str) -> Resu
     let mut flags = format!(" {}", value.len());
     match ttl.map(|ttl| ttl.as_secs().min(RELATIVE_S_MAX)) {
         None => {}
-        // No whole second: zero would be for ever, and this is over at once.
+        // Less than a second: zero would mean for ever, so it expires at once.
         Some(0) => flags.push_str(" T-1"),
         Some(seconds) => flags.push_str(&format!(" T{seconds}")),
     }
@@ -335,7 +335,7 @@ fn set(key: &[u8], value: &[u8], ttl: Option<Duration>, condition: &str) -> Resu
     Ok(request)
 }
 
-/// One line; a key that memcached's text cannot carry goes as base64.
+/// One line; a key that memcached's text protocol cannot represent is sent as base64.
 fn request(command: &[u8], key: &[u8], flags: &[u8]) -> Result<Vec<u8>, Error> {
     let mut line = command.to_vec();
     let plain = !key.is_empty() && key.iter().all(|byte| byte.is_ascii_graphic());

@@ -23,13 +23,13 @@ use crate::read_through::fault::Given;
 
 mod reply;
 mod swaps;
-mod slots; // which slot a key has, and what a map of slots says
+mod slots; // slots of keys, and slot maps
 mod dial; // redis-rs's own connections, and lanes
 mod link;
 mod node;
 mod cluster;
 mod claim; // leases, of one server or of the node that has the slot
-mod mark; // what loads are stored against where the server has no leases
+mod mark; // marks, which replace leases where the server has none
 
 use cluster::Cluster;
 use link::Link;
@@ -43,7 +43,7 @@ const MILLISECONDS_MAX: u128 = 100 * 365 * 24 * 3600 * 1000;
 /// Pause before a question is sent again while a cluster reorganises itself.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the connections ask to be told.
+/// The tracking mode of the connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tracking {
@@ -58,14 +58,14 @@ pub enum Tracking {
     Off,
 }
 
-/// What all connections of one origin have in common.
+/// Settings that all connections of one origin share.
 #[derive(Clone, Debug)]
 pub(crate) struct RedisSettings {
     tracking: Tracking,
     alive_bound: Duration,
     timeout: Duration,
     connect_timeout: Duration,
-    /// Who asks, in place of whom the address names.
+    /// The user, in place of the one in the address.
     login: Option<Login>,
     /// Whether there may be several databases, which SWAPDB exchanges.
     has_databases: bool,
@@ -78,7 +78,7 @@ enum Nodes {
     Cluster(Arc<Cluster>),
 }
 
-/// A server of Redis's protocol that tells of changes (Redis 7 or later, Valkey, Cellar).
+/// A server of Redis's protocol that sends invalidations (Redis 7 or later, Valkey, Cellar).
 ///
 /// Connections are opened at the first use and again after a loss.
 pub struct Redis {
@@ -154,10 +154,10 @@ impl Redis {
         self
     }
 
-    /// Whom the connections of a `rediss://` address believe, and what they show.
+    /// The trusted authorities and the client certificate for a `rediss://` address.
     ///
     /// # Errors
-    /// [`Error::Connection`] if the address is another one, or a text is not what it should be.
+    /// [`Error::Connection`] if the address is not a `rediss://` one, or a text is invalid.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: &Tls) -> Result<Redis, Error> {
         for client in &mut self.clients {
@@ -168,17 +168,17 @@ impl Redis {
         Ok(self)
     }
 
-    /// What the connections ask to be told; each key that was read by default.
+    /// Sets the tracking mode of the connections; by default, each key that was read is tracked.
     #[must_use]
     pub fn tracking(mut self, tracking: Tracking) -> Redis {
         self.settings.tracking = tracking;
         self
     }
 
-    /// How long a connection is believed to be alive after it has answered; one second by default.
+    /// How long a connection counts as alive after it has answered; one second by default.
     ///
-    /// This is the bound on staleness when a connection dies without a word. A quarter of it is
-    /// the pace of PING on a connection that is not used.
+    /// This is the bound on staleness when a connection is lost silently. A quarter of it is the
+    /// interval of PING on an idle connection.
     #[must_use]
     pub fn alive_bound(mut self, bound: Duration) -> Redis {
         self.settings.alive_bound = bound;
@@ -425,7 +425,8 @@ impl Origin for Redis {
         })
     }
 
-    /// Cellar has leases; Redis has none, so all who find nothing make the value and one stores it.
+    /// Cellar has leases; Redis has none, so all clients that find nothing make the value and one
+    /// stores it.
     fn claim<'a>(
         &'a self,
         key: &'a [u8],
@@ -436,8 +437,8 @@ impl Origin for Redis {
                 Nodes::Cluster(cluster) => self.claim_at_owner(cluster, key, options).await?,
                 Nodes::One(node) => match node.link().await?.claim(key, options).await {
                     Ok(claimed) => claimed,
-                    // A link that had died unnoticed, which may have won for nobody: over another
-                    // one, the value is asked for without a lease.
+                    // A link that was lost unnoticed, so the lease may have gone to no client: over
+                    // another one, the value is requested without a lease.
                     Err(Failure::Error(Error::Connection(_)) | Failure::Redirect(_)) => None,
                     Err(Failure::Error(error)) => return Err(error),
                 },
@@ -484,8 +485,8 @@ fn set(key: &[u8], value: &[u8], ttl: Option<Duration>) -> Cmd {
     command
 }
 
-/// The arguments of `SET` for a life: never longer than `ttl`, so one without a whole millisecond
-/// is over at once.
+/// The arguments of `SET` for a life: never longer than `ttl`, so one below a millisecond expires
+/// at once.
 fn life(ttl: Duration) -> Vec<String> {
     match ttl.as_millis() {
         0 => vec!["PXAT".to_owned(), "1".to_owned()],
@@ -515,7 +516,7 @@ fn no_address(what: String, has_tls: bool) -> Error {
     Error::connection(format!("{what}{advice}"))
 }
 
-/// What a `GET` and a `PTTL` say together.
+/// Combines the replies to a `GET` and a `PTTL`.
 fn loaded(value: Value, ttl: Value) -> Result<Loaded<Vec<u8>>, reply::Failure> {
     let (value, ttl) = (reply::checked(value)?, reply::checked(ttl)?);
     let answer = match value {

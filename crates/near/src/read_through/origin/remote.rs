@@ -144,7 +144,7 @@ where
     }
 }
 
-/// Tells of typed keys what the origin tells of bytes; keys of others are nobody's business.
+/// Translates the origin's invalidations of bytes to typed keys; bytes that are no key are ignored.
 struct Translator<K> {
     listener: Arc<dyn Listener<K>>,
     prefix: Arc<[u8]>,

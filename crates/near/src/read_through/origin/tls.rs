@@ -1,13 +1,13 @@
-//! TLS: whom connections believe and what they show; rustls, with ring.
+//! TLS: trusted authorities and client certificates of connections; rustls, with ring.
 
 use std::fmt;
 
-/// Whom connections with TLS believe, and what they show; texts in PEM. Without any, they believe
-/// whom the system believes, and show nothing.
+/// The trusted authorities and the client certificate of connections with TLS; texts in PEM.
+/// Without any, they trust the system's authorities, and present no certificate.
 #[derive(Clone, Default)]
 pub struct Tls {
     authorities: Option<Vec<u8>>,
-    /// A certificate, with those that lead to its authority, and its key.
+    /// A certificate, with the chain to its authority, and its key.
     identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -69,7 +69,7 @@ mod rustls_config {
         /// The same for rustls.
         ///
         /// # Errors
-        /// [`Error::Connection`] if a text is not what it should be.
+        /// [`Error::Connection`] if a text is invalid.
         pub(in crate::read_through::origin) fn config(&self) -> Result<Arc<ClientConfig>, Error> {
             let mut roots = RootCertStore::empty();
             match &self.authorities {
@@ -79,7 +79,7 @@ mod rustls_config {
                     }
                 }
                 None => {
-                    // One that rustls cannot read is not believed.
+                    // A certificate that rustls cannot parse is not trusted.
                     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
                 }
             }

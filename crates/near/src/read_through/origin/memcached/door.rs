@@ -31,7 +31,7 @@ const ANSWER_BYTES_MAX: usize = 512;
 pub(super) struct Door {
     address: String,
     login: Option<Login>,
-    /// Not set before the first connection: whom the system believes.
+    /// Not set before the first connection: the system's authorities.
     #[cfg(feature = "tls")]
     tls: OnceLock<Arc<ClientConfig>>,
 }
@@ -57,7 +57,7 @@ impl Door {
         Ok(())
     }
 
-    /// Whom connections believe.
+    /// The trusted authorities of connections.
     #[cfg(feature = "tls")]
     pub(super) fn tls(&mut self, tls: &Tls) -> Result<(), Error> {
         if !self.address.starts_with(TLS) {
@@ -121,7 +121,7 @@ impl Door {
         Err(Error::connection(what))
     }
 
-    /// Says who asks, if the door has a user.
+    /// Authenticates, if a user is set.
     async fn greet(&self, stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), Error> {
         let Some(Login { name, password }) = &self.login else {
             return Ok(());

@@ -20,7 +20,7 @@ const QUEUE_MAX: usize = 1024;
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Numbers of connections, so that versions are only compared on the connection that told them.
+/// Numbers of connections, so that versions are only compared on the connection that reported them.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 type Answered = oneshot::Sender<Result<Reply, Error>>;
@@ -31,8 +31,8 @@ pub(super) struct Pipe {
     requests: mpsc::Sender<(Vec<u8>, Answered)>,
     /// Tells its task to end.
     end: Arc<Notify>,
-    /// Whether somebody has given it up: its task goes on for a moment.
-    // Relaxed: who reads it late gets an error from the pipe.
+    /// Whether it was abandoned: its task may run a moment longer.
+    // Relaxed: a late reader gets an error from the pipe.
     lost: AtomicBool,
 }
 
@@ -61,7 +61,7 @@ impl Pipe {
 
     /// Whether it has ended.
     pub(super) fn is_lost(&self) -> bool {
-        // Relaxed: who reads it late gets an error from the pipe.
+        // Relaxed: a late reader gets an error from the pipe.
         self.lost.load(Ordering::Relaxed) || self.requests.is_closed()
     }
 
@@ -73,8 +73,8 @@ impl Pipe {
 
     /// Sends a request and waits for its reply.
     ///
-    /// A connection that does not answer in time is given up, with all that wait for it: the
-    /// server is gone, or so slow that a new connection will not be slower.
+    /// A connection that does not answer in time is abandoned, with all requests that wait for it:
+    /// the server is gone, or so slow that a new connection will not be slower.
     pub(super) async fn ask(&self, request: Vec<u8>, limit: Duration) -> Result<Reply, Error> {
         let asked = async {
             let (sender, answer) = oneshot::channel();
@@ -104,10 +104,10 @@ impl Drop for Pipe {
     }
 }
 
-/// Sends and reads until the connection ends or somebody ends it; then nobody waits for it.
+/// Sends and reads until the connection ends or is abandoned; then no request waits for it.
 ///
-/// Both are one task, and the queue is emptied behind its close: whoever is handing a request over
-/// at that moment would wait for an answer that nobody gives until time is up.
+/// Both are one task, and the queue is emptied after it is closed: a request queued at that moment
+/// would otherwise wait for its timeout.
 async fn run(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
@@ -135,7 +135,7 @@ async fn run(
     while queue.recv().await.is_some() {}
 }
 
-/// Sends what is in the queue, as much at once as there is.
+/// Sends the queued requests, as many at once as there are.
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     queue: &mut mpsc::Receiver<(Vec<u8>, Answered)>,
@@ -149,7 +149,7 @@ async fn write(
             bytes.extend_from_slice(&request);
             answered.push_back(sender);
         }
-        // Who waits is known to the reader before the reply can come.
+        // The reader has to know the waiting request before the reply can arrive.
         for sender in answered {
             if sent.send(sender).await.is_err() {
                 return;
@@ -163,7 +163,7 @@ async fn write(
     }
 }
 
-/// Hands replies to those who wait, in order, until the connection ends.
+/// Delivers replies to the waiting requests, in order, until the connection ends.
 async fn read(mut reader: impl AsyncRead + Unpin, mut waiting: mpsc::Receiver<Answered>) {
     let mut received = Vec::new();
     let mut buffer = vec![0; READ_BYTES];
@@ -175,7 +175,7 @@ async fn read(mut reader: impl AsyncRead + Unpin, mut waiting: mpsc::Receiver<An
                     let Some(sender) = waiting.recv().await else {
                         return;
                     };
-                    // Err means that nobody waits any more.
+                    // Err means that no caller waits any more.
                     drop(sender.send(Ok(reply)));
                 }
                 Err(error) => {
@@ -200,7 +200,7 @@ mod tests {
     /// How long a question may wait; none does.
     const LIMIT: Duration = Duration::from_secs(20);
 
-    /// Answers so many reads' requests, then hangs up.
+    /// Answers the requests of so many reads, then closes the connection.
     async fn answer(mut far: tokio::io::DuplexStream, reads: usize) {
         let mut buffer = [0; 256];
         for _ in 0..reads {

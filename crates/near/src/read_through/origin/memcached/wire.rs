@@ -12,9 +12,9 @@ const LINE_BYTES_MAX: usize = 4096;
 /// A whole reply to one meta command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// `HD`, `VA`, `EN`, `NF`, `NS`, `EX`, or a whole line that tells of an error.
+    /// `HD`, `VA`, `EN`, `NF`, `NS`, `EX`, or the whole line of an error.
     pub(super) code: Vec<u8>,
-    /// What follows a `VA` line.
+    /// The value that follows a `VA` line.
     pub(super) value: Option<Vec<u8>>,
     /// Flag c: the version.
     pub(super) version: Option<u64>,
@@ -22,7 +22,7 @@ pub(super) struct Reply {
     pub(super) ttl_s: Option<u64>,
     /// Flags W, X, Z: the item is only there for a lease, or is out of date.
     pub(super) leased: bool,
-    /// Flag W: the asker is to make the value.
+    /// Flag W: the client has the lease to make the value.
     pub(super) won: bool,
 }
 

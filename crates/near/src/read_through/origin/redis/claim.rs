@@ -1,13 +1,13 @@
-//! Leases over RESP, where the server has them (Cellar): GETLEASE and what goes with it.
+//! Leases over RESP, where the server has them (Cellar): GETLEASE and related commands.
 //!
-//! A claim is GETLEASE, GET and PTTL in one go: the first tells whose turn it is, the others read
-//! what there is in the way that is told when it changes. Whether the server knows GETLEASE is
-//! found out by asking. A key that is leased without a value reads as an empty one, so who finds
-//! that asks once more.
+//! A claim is GETLEASE, GET and PTTL in one go: the first returns whose turn it is, the others read
+//! the value with tracking of its changes. Whether the server knows GETLEASE is found out by
+//! sending it. A key that is leased without a value reads as an empty one, so a client that reads
+//! that sends one more request.
 //!
-//! In a cluster the node that has the slot is asked, wherever that is by now. What is made is
-//! stored against the version that the lease has: a slot that moved meanwhile is empty at its next
-//! owner, which gives other versions, so that nothing is stored there. Why: docs/decisions/0063.
+//! In a cluster the present owner of the slot is asked. The loader's value is stored against the
+//! version that the lease has: a slot that moved meanwhile is empty at its next owner, which gives
+//! other versions, so that nothing is stored there. Why: docs/decisions/0063.
 //!
 //! Source: docs/leases.md. Tests: tests/coherence/leases.rs, tests/coherence/cluster_leases.rs.
 
@@ -31,7 +31,7 @@ struct Told {
 }
 
 impl Link {
-    /// Asks for a value and whose turn it is to make it; `None` if the server has no leases.
+    /// Requests a value and whose turn it is to make it; `None` if the server has no leases.
     pub(super) async fn claim(
         &self,
         key: &[u8],
@@ -66,7 +66,8 @@ impl Link {
             _ => loaded = absent(),
         }
         if told.turn == Turn::Theirs {
-            // Who loads all the same, in the end, stores against the lease that it waited for.
+            // A client that loads nevertheless, in the end, stores against the lease that it waited
+            // for.
             loaded.version = Some(Version {
                 number: told.version,
                 connection: 0,
@@ -78,17 +79,17 @@ impl Link {
         }))
     }
 
-    /// Whether nothing but the lease with this number stands where a value would.
+    /// Whether the key holds only the lease with this number and no value.
     pub(super) async fn is_unmade(&self, key: &[u8], lease: u64) -> Result<bool, Error> {
         let mut pipeline = Pipeline::new();
         pipeline.cmd("GETLEASE").arg(key);
         let told = self.ask(&pipeline).await?.pop();
-        // Whoever has the key's slot by now has no such lease.
+        // A new owner of the key's slot has no such lease.
         let told = told.and_then(|reply| self.told(reply).ok().flatten());
         Ok(told.is_some_and(|told| !told.has_value && told.version == lease))
     }
 
-    /// Makes those of the answers absent that only stand for a value that somebody is making.
+    /// Makes those answers absent that are placeholders of leases.
     pub(super) async fn unmask(
         &self,
         keys: &[&[u8]],
@@ -112,15 +113,15 @@ impl Link {
             match self.told(told) {
                 Ok(told) if told.as_ref().is_none_or(|told| told.has_value) => {}
                 Ok(_) => answers[place] = Ok(absent()),
-                // The slot has moved since: what was read cannot be told from a value.
+                // The slot has moved since: the answer may be a placeholder or a value.
                 Err(failure) => answers[place] = Err(failure),
             }
         }
         Ok(())
     }
 
-    /// What a reply to GETLEASE says; `None` if the server refuses to, and from here on if it does
-    /// not know it. Where else to ask is a failure.
+    /// Parses a reply to GETLEASE; `None` if the server refuses it, and for all later calls if it
+    /// does not know the command. A redirection is a failure.
     fn told(&self, reply: Value) -> Result<Option<Told>, Failure> {
         let told = match reply::checked(reply) {
             Ok(reply) => parse(&reply),
@@ -144,7 +145,7 @@ fn is_unknown(error: &Error) -> bool {
 }
 
 impl Redis {
-    /// Asks the node that has a key's slot for its value, and whose turn it is to make it; `None`
+    /// Requests a key's value, and whose turn it is to make it, from the owner of its slot; `None`
     /// if that node has no leases.
     pub(super) async fn claim_at_owner(
         &self,
@@ -182,8 +183,8 @@ impl Redis {
     }
 }
 
-/// The claim of who has asked the same node over a connection that was lost: it may be its own
-/// lease that it is told to wait for.
+/// The claim of a client that has sent it before to the same node, over a connection that was lost:
+/// the lease that it is told to wait for may be its own.
 fn not_waiting(claimed: Claimed<Vec<u8>>) -> Claimed<Vec<u8>> {
     let turn = match (claimed.turn, &claimed.loaded.answer) {
         (Turn::Theirs, Answer::Absent) => Turn::Ours(None),
@@ -200,8 +201,8 @@ pub(super) fn store(key: &[u8], value: &[u8], ttl: Option<Duration>, lease: u64)
     command
 }
 
-/// The command that gives a lease back: it removes what stands for the value, as it stores what is
-/// over already, unless something else was stored meanwhile. No script, which takes an admin.
+/// The command that returns a lease: it removes the placeholder by storing an expired value, unless
+/// another value was stored meanwhile. It is not a script, which would need more permissions.
 pub(super) fn release(key: &[u8], lease: u64) -> redis::Cmd {
     let mut command = redis::cmd("SET");
     command.arg(key).arg("").arg("CAS").arg(lease);

@@ -1,10 +1,10 @@
 //! A cluster: which node has which slot, and what happens when that changes.
 //!
 //! Nodes are known by address. The map of slots is read at the first use, after every redirection,
-//! whenever a connection is lost or told that all may have changed, and once in a while by a task
-//! of its own: a node that has lost its slots need not tell of it, and nobody asks it while copies
-//! are served. When a slot is another node's, what was read of its keys is void; what was read of
-//! others stays.
+//! whenever a connection is lost or reports that everything may have changed, and periodically by a
+//! task of its own: a node that has lost its slots need not report it, and no request reaches it
+//! while copies are served. When a slot belongs to another node, copies of its keys are void;
+//! copies of other keys stay.
 //!
 //! Why: docs/decisions/0062-copies-of-moved-slots.md. Tests: tests/coherence/cluster.rs,
 //! tests/coherence/moves.rs.
@@ -31,7 +31,7 @@ use crate::read_through::origin::Listener;
 use crate::read_through::owners::{SLOTS, SlotOwners};
 use crate::read_through::trust::ClusterNode;
 
-/// The map is read again at least so many times within the bound on liveness.
+/// Reads of the map within the bound on liveness, at least.
 const CHECKS_PER_BOUND: u32 = 1;
 /// How long a node has that was asked for the map, before the next one is asked too.
 const TURN: Duration = Duration::from_millis(100);
@@ -40,9 +40,9 @@ const TURN: Duration = Duration::from_millis(100);
 pub(super) struct Cluster {
     seeds: Vec<Client>,
     settings: RedisSettings,
-    /// Who is told of changes.
+    /// Receives invalidations.
     listener: Arc<dyn Listener<[u8]>>,
-    /// The same for connections: what they say may be a reason to read the map.
+    /// The listener of the connections: what they report may require a new slot map.
     attentive: Arc<dyn Listener<[u8]>>,
     alarm: Arc<Notify>,
     nodes: Mutex<HashMap<String, Arc<Node>>>,
@@ -54,8 +54,8 @@ pub(super) struct Cluster {
     /// Held while the map is read, so that one reads it for all; how that ended.
     reading: tokio::sync::Mutex<Result<(), Error>>,
     /// How often it has been read, or could not be.
-    // Acquire and AcqRel: who sees a reading counted began its own question before that reading, or
-    // sees by the lock what it has read.
+    // Acquire and AcqRel: a thread that sees a read counted sent its own request before that read,
+    // or sees its result through the lock.
     readings: AtomicU64,
     watch: OnceLock<tokio::task::AbortHandle>,
 }
@@ -123,7 +123,7 @@ impl Cluster {
         self.refresh().await
     }
 
-    /// Reads the map of slots anew; of all who come meanwhile, one more reads it for all.
+    /// Reads the slot map again; one further read serves all callers that arrive meanwhile.
     pub(super) async fn refresh(&self) -> Result<(), Error> {
         let before = self.readings.load(Ordering::Acquire);
         let mut last = self.reading.lock().await;
@@ -174,7 +174,7 @@ impl Cluster {
         }
     }
 
-    /// Who may be asked for the map: the known nodes, then the first ones.
+    /// The nodes that may be asked for the slot map: the known nodes, then the seeds.
     fn askable(&self) -> Vec<Arc<Node>> {
         let mut known: Vec<_> = self.lock_nodes().values().map(Arc::clone).collect();
         known.sort_by_key(|node| node.number());
@@ -193,7 +193,7 @@ impl Cluster {
         known
     }
 
-    /// What a node says of who has which slot, and whether it is well.
+    /// A node's view of the slot map, and whether the node considers the cluster usable.
     async fn ranges_of(&self, node: &Node) -> Result<(Vec<SlotRange>, bool), Error> {
         let mut pipeline = Pipeline::new();
         pipeline.cmd("CLUSTER").arg("INFO");
@@ -213,23 +213,23 @@ impl Cluster {
         }
     }
 
-    /// Takes the map over: what was read of slots that are another node's is void.
+    /// Installs the map: copies of keys in slots that belong to another node are void.
     fn put(&self, found: Vec<SlotRange>) {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let is_other = *ranges != found;
-        // The owners before the map: who asks by the map finds that they are the node's.
+        // The owners before the map: a request sent by the map finds its slot owned by the node.
         let has_moved = is_other && self.give_slots(&found, ranges.is_empty());
         *ranges = found;
         let gone = self.take_those_without(&ranges, is_other);
         drop(ranges);
-        // Outside of the locks: a connection that ends tells of it.
+        // Outside of the locks: a closing connection notifies the listener.
         drop(gone);
         if has_moved && !self.settings.fault.is(Fault::KeptOnMove) {
             self.listener.flush();
         }
     }
 
-    /// Notes who has which slot; whether one was another node's before.
+    /// Records the owners of slots; returns whether one belonged to another node before.
     fn give_slots(&self, ranges: &[SlotRange], is_first: bool) -> bool {
         let mut numbers = vec![0; usize::from(SLOTS)];
         for range in ranges {
@@ -248,7 +248,7 @@ impl Cluster {
         has_moved
     }
 
-    /// Takes the nodes out that have no slots: with another map all, else those that nobody asks.
+    /// Removes the nodes without slots: after a changed map all of them, otherwise the unused ones.
     fn take_those_without(&self, ranges: &[SlotRange], all: bool) -> Vec<Arc<Node>> {
         let has_slots = |address: &String| ranges.iter().any(|range| range.address == *address);
         let mut nodes = self.lock_nodes();
@@ -270,7 +270,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Hears what connections say: if all may have changed, slots may have moved.
+/// Listens to connections: if everything may have changed, slots may have moved.
 struct Attentive {
     listener: Arc<dyn Listener<[u8]>>,
     alarm: Arc<Notify>,
@@ -294,7 +294,7 @@ impl Listener<[u8]> for Attentive {
 /// Reads the map again and again, and whenever there is a reason to.
 async fn watch(cluster: Weak<Cluster>, alarm: Arc<Notify>, every: Duration) {
     loop {
-        // Err means that nobody had a reason.
+        // Err means that the alarm was not raised.
         let _ = timeout(every, alarm.notified()).await;
         let Some(cluster) = cluster.upgrade() else {
             return;

@@ -1,7 +1,7 @@
-//! One connection to one node: its reads, its pushes, its heart beat.
+//! One connection to one node: its reads, its pushes, its heartbeat.
 //!
-//! A link is never repaired. When it is lost, or does not answer within the bound, the trust in it
-//! ends and with it the belief in all that was read over it; its node opens another one.
+//! A link is never repaired. When it is lost, or does not answer within the bound, its trust ends,
+//! and with it the validity of all copies read over it; its node opens another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -34,17 +34,18 @@ const BEATS_PER_BOUND: u32 = 4;
 /// At each how many beats the databases are looked at.
 const BEATS_PER_SWAPS: u64 = 2;
 
-/// What a client says that it understands which slots a node has lost, and what tells it of them.
+/// The capability by which a client states that it understands messages about lost slots, and the
+/// name of these messages.
 const HEARS_SLOTS: &str = "invalidate-slots";
 
 /// The server was not asked for leases yet.
 const UNKNOWN: u8 = 0;
-/// It has told of one.
+/// It has granted a lease.
 const KNOWS_LEASES: u8 = 1;
 /// It knows none.
 const KNOWS_NONE: u8 = 2;
 
-/// A connection that is told of changes.
+/// A connection that receives invalidations.
 pub(super) struct Link {
     connection: MultiplexedConnection,
     /// Drives the connection, if threads that wait may.
@@ -53,11 +54,11 @@ pub(super) struct Link {
     settings: RedisSettings,
     heart: Option<AbortHandle>,
     /// Whether the server has leases: [`UNKNOWN`], [`KNOWS_LEASES`] or [`KNOWS_NONE`].
-    // Relaxed: what is known late costs one more question.
+    // Relaxed: a late update costs one more request.
     leases: AtomicU8,
 }
 
-/// The trust in a link, and who is told when it ends.
+/// The trust in a link, and the listener that is notified when it ends.
 #[derive(Clone)]
 struct Pulse {
     trust: Arc<Trust>,
@@ -67,7 +68,7 @@ struct Pulse {
 }
 
 impl Link {
-    /// Opens a connection and asks it to tell of changes.
+    /// Opens a connection and enables tracking.
     pub(super) async fn open(
         client: &Client,
         settings: RedisSettings,
@@ -105,13 +106,14 @@ impl Link {
         Ok(Arc::new(link))
     }
 
-    /// Asks to be told; the answer begins the trust. Returns how the databases were swapped so far,
-    /// if that has to be watched.
+    /// Enables tracking; the answer begins the trust. Returns the statistics of SWAPDB so far, if
+    /// they have to be watched.
     async fn track(&self) -> Result<Option<String>, Error> {
         let mut pipeline = Pipeline::new();
         let has_slots = self.pulse.trust.has_slots();
         if has_slots {
-            // Whoever does not know it refuses it, and tells that all may have changed.
+            // A server that does not know it returns an error, and reports that everything may have
+            // changed.
             pipeline.cmd("CLIENT").arg("CAPA").arg(HEARS_SLOTS);
         }
         match &self.settings.tracking {
@@ -153,20 +155,20 @@ impl Link {
 
     /// Whether the server was asked for leases and knows none.
     pub(super) fn has_no_leases(&self) -> bool {
-        // Relaxed: what is known late costs one more question.
+        // Relaxed: a late update costs one more request.
         self.leases.load(Ordering::Relaxed) == KNOWS_NONE
     }
 
-    /// Whether the server has told of a lease.
+    /// Whether the server has granted a lease.
     pub(super) fn has_leases(&self) -> bool {
-        // Relaxed: what is known late costs one more question.
+        // Relaxed: a late update costs one more request.
         self.leases.load(Ordering::Relaxed) == KNOWS_LEASES
     }
 
     /// Notes whether the server has leases.
     pub(super) fn note_leases(&self, has_some: bool) {
         let known = if has_some { KNOWS_LEASES } else { KNOWS_NONE };
-        // Relaxed: what is known late costs one more question.
+        // Relaxed: a late update costs one more request.
         self.leases.store(known, Ordering::Relaxed);
     }
 
@@ -203,8 +205,8 @@ impl Link {
             answers.push(answer.map(|mut loaded| {
                 loaded.grant = grant;
                 if asking || !self.is_told_of(key) {
-                    // Its home is elsewhere still, or nobody tells of its changes: good for the
-                    // reader, not to be kept.
+                    // Its slot still belongs to another node, or its changes are not tracked: valid
+                    // for the reader, not to be cached.
                     loaded.ttl = Some(Duration::ZERO);
                 }
                 loaded
@@ -214,7 +216,7 @@ impl Link {
         Ok(answers)
     }
 
-    /// Whether the connection would hear of a change to this key, if it hears of any.
+    /// Whether changes of this key are tracked, if any are.
     pub(super) fn is_told_of(&self, key: &[u8]) -> bool {
         match &self.settings.tracking {
             Tracking::Keys | Tracking::Off => true,
@@ -224,7 +226,7 @@ impl Link {
         }
     }
 
-    /// The right to believe what is asked of this key next; none if nobody tells of changes.
+    /// The right to trust the next answer for this key; none if changes are not tracked.
     pub(super) fn grant(&self, key: &[u8]) -> Option<Grant> {
         let trust = &self.pulse.trust;
         match self.settings.tracking {
@@ -264,7 +266,7 @@ impl Drop for Link {
 }
 
 impl Pulse {
-    /// Does what a push says; by whoever reads the connection, in the order of arrival.
+    /// Handles a push; called by the task that reads the connection, in the order of arrival.
     fn hear(&self, push: &PushInfo) {
         match push.kind {
             PushKind::Disconnection => self.lose(),
@@ -292,7 +294,8 @@ impl Pulse {
         }
     }
 
-    /// Voids what was read of slots that the node has lost; of all that is said otherwise.
+    /// Voids the copies of keys in slots that the node has lost; all copies if the message has
+    /// another form.
     fn lose_slots(&self, data: &[Value]) {
         let runs = match data {
             [Value::Array(numbers)] => slots::runs(numbers),
@@ -312,7 +315,7 @@ impl Pulse {
         self.listener.flush();
     }
 
-    /// Whether a push is lost: what only a broken cache does.
+    /// Whether a push is dropped, as an injected fault.
     fn loses_it(&self) -> bool {
         // Relaxed: a count orders nothing.
         static PUSHES: AtomicU64 = AtomicU64::new(0);
@@ -339,7 +342,7 @@ impl Pulse {
         }
     }
 
-    /// The same if that is what the error says.
+    /// Ends the trust if the error says that the connection is lost; returns the error.
     fn failed(&self, error: Error) -> Error {
         if matches!(error, Error::Connection(_)) {
             self.lose();
@@ -348,8 +351,8 @@ impl Pulse {
     }
 }
 
-/// Asks again and again whether the server is there, as long as nobody else asks anything; and
-/// twice within the bound whether databases were swapped, if the server tells in its statistics.
+/// Sends PING periodically, as long as no other request is sent; and checks twice within the bound
+/// whether databases were swapped, if the server's statistics show that.
 async fn beat(mut connection: MultiplexedConnection, pulse: Pulse, mut known: Option<String>) {
     let pause = pulse.bound / BEATS_PER_BOUND;
     for number in 1_u64.. {

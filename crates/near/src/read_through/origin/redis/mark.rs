@@ -1,12 +1,12 @@
-//! Marks: what loads over a server without leases (Redis, Valkey) are stored against.
+//! Marks: conditions for storing loads on a server without leases (Redis, Valkey).
 //!
-//! Before a loader runs, its load leaves a mark beside the key, or finds that of another load, and
-//! notes a digest of mark and value. What the loader makes is stored by a script that compares the
+//! Before a loader runs, its load stores a mark beside the key, or finds that of another load, and
+//! records a digest of mark and value. The loader's value is stored by a script that compares the
 //! digest. Every write through a near cache removes the mark first, and a write by any other client
 //! changes the value; either way nothing is stored.
 //!
-//! A mark ends by itself, so a load that takes longer than `lease_timeout` stores nothing. In a
-//! cluster mark and key have the same slot; a key for which no such name exists has no mark.
+//! A mark expires, so a load that takes longer than `lease_timeout` stores nothing. In a cluster
+//! mark and key have the same slot; a key for which no such name exists has no mark.
 //!
 //! Page: docs/near-coherence.md. Tests: tests/coherence/overwrites.rs.
 
@@ -21,7 +21,7 @@ use crate::read_through::origin::{ClaimOptions, Claimed, Turn};
 
 /// How often a key is read whose value changes whenever its mark is set.
 const ATTEMPTS_MAX: usize = 4;
-/// What a name of a mark ends with.
+/// The suffix of a mark's name.
 const SUFFIX: &[u8] = b":loading";
 /// Tells the digest of a mark from the number of a lease, which has at most 63 bits.
 const DIGEST_BIT: u64 = 1 << 63;
@@ -45,7 +45,7 @@ redis.call('SET', KEYS[2], mark, 'PX', ARGV[2])
 return digest(mark, value)
 ";
 
-/// Stores what a loader has made, if mark and value are still those of the digest.
+/// Stores a loader's value, if mark and value still have the digest.
 const STORE: &str = "
 local mark = redis.call('GET', KEYS[2])
 if not mark or digest(mark, value) ~= ARGV[1] then return false end
@@ -59,7 +59,7 @@ return 1
 ";
 
 impl Redis {
-    /// Asks for a value, and leaves a mark if it is not there or has too little time left.
+    /// Requests a value, and stores a mark if it is missing or has too little time left.
     pub(super) async fn claim_by_mark(
         &self,
         key: &[u8],
@@ -75,7 +75,7 @@ impl Redis {
                 return Ok(claimed);
             }
             match self.write(key, begin(key, &name, options)).await {
-                // Somebody has stored a value since it was read.
+                // Another client has stored a value since the read.
                 Ok(Value::Nil) => {}
                 Ok(digest) => {
                     let turn = Turn::Ours(lease_of(&digest));

@@ -12,7 +12,7 @@ use crate::read_through::error::Error;
 use crate::read_through::origin::Listener;
 use crate::read_through::trust::ClusterNode;
 
-/// How long nobody tries to connect after it has failed.
+/// How long no connection is tried after a failed one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A server, and the link to it if there is one.

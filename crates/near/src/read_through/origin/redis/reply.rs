@@ -1,4 +1,4 @@
-//! What replies mean beyond their value: redirections, refusals, nonsense.
+//! Replies other than values: redirections, refusals, invalid replies.
 
 use redis::{RedisError, ServerError, Value};
 
@@ -18,7 +18,7 @@ pub(super) enum Redirect {
 /// Why there is no value.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
-    /// Another node is to be asked.
+    /// Another node has to be asked.
     Redirect(Redirect),
     /// It failed.
     Error(Error),
@@ -58,7 +58,7 @@ pub(super) fn nonsense(command: &str, value: &Value) -> Failure {
     Failure::Error(Error::Protocol(format!("{value:?} to {command}").into()))
 }
 
-/// What an error of redis-rs's means here.
+/// Converts an error of redis-rs.
 pub(super) fn failed(error: &RedisError) -> Error {
     if error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error() {
         Error::connection(error)

@@ -1,4 +1,4 @@
-//! Slots: what a node says of who has which.
+//! Slots: a node's view of the slot map.
 //!
 //! Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec; CLUSTER SLOTS,
 //! CLUSTER INFO.

@@ -1,17 +1,17 @@
-//! Swaps: SWAPDB exchanges two databases, and Redis tells nobody.
+//! Swaps: SWAPDB exchanges two databases, and Redis sends no invalidations.
 //!
-//! No tracking of Redis's hears of it, by key or by prefix, and no keyspace event tells of it. What
-//! moves is the count in `INFO commandstats`, so that is read again and again; another line than
-//! the last one means that everything may have changed. Cellar tells of it like of FLUSHALL, and
-//! keeps no such statistics; a cluster has one database.
+//! Neither tracking mode of Redis reports it, by key or by prefix, and no keyspace event does. The
+//! count in `INFO commandstats` changes, so that is polled; a changed line means that everything
+//! may have changed. Cellar reports it like FLUSHALL, and has no such statistics; a cluster has one
+//! database.
 //!
 //! Why: docs/decisions/0030-one-load-for-all-processes.md.
 
 use redis::Value;
 
-/// What begins each line of the statistics.
+/// The prefix of each line of the statistics.
 const ANY: &str = "cmdstat_";
-/// What begins the line that counts.
+/// The prefix of the line that counts SWAPDB.
 const SWAPDB: &str = "cmdstat_swapdb:";
 
 /// The line of SWAPDB, empty if there was none; `None` if the reply has no statistics.
