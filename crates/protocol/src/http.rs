@@ -7,14 +7,14 @@
 //! Invariant: bytes from a peer never panic, and cutting the input anywhere changes no request.
 //! Tests: beside each module; tests/http_decode.rs; conformance/http; fuzz/.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
 pub mod status;
 pub mod target;
 pub mod request;
 pub mod chunks;
 mod plain; // heads as nearly all clients send them
-pub mod decode; // how bytes become a request over HTTP, what is refused
+pub mod decode; // decodes bytes to requests
 pub mod reply;
 
 pub use chunks::{Chunks, Fed};

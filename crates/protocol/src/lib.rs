@@ -1,8 +1,7 @@
 //! Wire codecs: bytes to requests, replies to bytes; sans I/O.
 //!
-//! A codec never reads, writes or waits: it looks at the bytes received so far and says what they
-//! are, without an allocation for what caches are usually asked. ARCHITECTURE.md tells where the
-//! bytes come from and go to.
+//! A codec never reads, writes or waits: it decodes the bytes received so far, without an
+//! allocation for common requests. ARCHITECTURE.md describes where the bytes come from and go to.
 #![forbid(unsafe_code)]
 
 mod printable; // text of a client in a log line

@@ -1,13 +1,14 @@
 //! memcached's protocols from the server's side: text, classic and meta, and [`binary`].
 //!
-//! Of text [`decode`] turns received bytes into a [`Request`] that borrows them; [`reply`] appends
-//! answers to a buffer; [`command`] is the table of what is understood. The yardstick: memcached
-//! 1.6.45, its error texts included; deliberate differences stand in conformance/README.md.
+//! For text, [`decode`] turns received bytes into a [`Request`] that borrows them; [`reply`]
+//! appends answers to a buffer; [`command`] is the table of supported commands. The reference is
+//! memcached 1.6.45, its error texts included; deliberate differences are listed in
+//! conformance/README.md.
 //!
 //! Invariant: bytes from a peer never panic, and cutting the input anywhere changes no answer.
 //! Tests: beside each module; tests/decode.rs; conformance/memcached; fuzz/.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
 pub mod client;
 pub mod number;
@@ -17,7 +18,7 @@ pub mod refusal;
 pub mod meta;
 pub mod request;
 pub mod decode; // how bytes become a request
-pub mod reply; // what a reply looks like, error texts
+pub mod reply; // replies and error texts
 pub mod binary; // the binary protocol
 pub mod command; // which commands there are
 

@@ -1,7 +1,7 @@
 //! Printable: text of a client as people are shown it.
 
-/// Text of a client as it may stand in a log line: it stays one line, moves no cursor and shows
-/// all it has. What is not printable is escaped, and so is the backslash.
+/// A client's text, escaped for a log line: it stays one line, and control characters have no
+/// effect. Characters that are not printable are escaped, and so is the backslash.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

@@ -1,8 +1,7 @@
-//! Chunks: a body whose length is not told ahead, taken apart as it comes.
+//! Chunks: decodes a body of unknown length as it arrives.
 //!
-//! Extensions and trailer fields are read over, within [`LINE_BYTES_MAX`] for all of them in a
-//! row; a trailer line is a name, a colon right behind it and a value; line ends are exactly
-//! `\r\n`.
+//! Extensions and trailer fields are skipped, within [`LINE_BYTES_MAX`] for all of them in a row; a
+//! trailer line is a name, a colon right behind it and a value; line ends are exactly `\r\n`.
 //! Source: RFC 9112, sections 5 and 7.1.
 
 /// Longest line of a chunk's size with its extensions, and longest trailer section.
@@ -10,16 +9,16 @@ pub const LINE_BYTES_MAX: usize = 4_096;
 /// Most digits of a chunk's size.
 const SIZE_DIGITS_MAX: u8 = 15;
 
-/// Where in a body the next byte stands.
+/// The position of the next byte in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// In a chunk's size, after so many digits.
+    /// In a chunk's size, after this many digits.
     Size { size: usize, digits: u8 },
     /// In the extensions of a chunk of this size.
     Extension { size: usize },
     /// Before the line feed of a size line.
     SizeEnd { size: usize },
-    /// In a chunk with so many bytes to come.
+    /// In a chunk of which this many bytes are missing.
     Data { left: usize },
     /// Before the line end of a chunk.
     DataReturn,
@@ -47,12 +46,12 @@ pub struct Chunks {
     line_bytes: usize,
 }
 
-/// What became of some bytes.
+/// The result of feeding bytes to the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
-    /// All were used and more are to come.
+    /// All bytes were used and more have to follow.
     More,
-    /// The body is whole; so many were used.
+    /// The body is complete; this many bytes were used.
     Done(usize),
     /// The body would be longer than allowed.
     TooLarge,
@@ -111,7 +110,7 @@ impl Chunks {
         Fed::More
     }
 
-    /// Where the byte behind `byte` stands; `None` if `byte` may not stand where it does.
+    /// The position after `byte`; `None` if `byte` is not allowed at this position.
     fn after(&self, byte: u8) -> Option<Place> {
         match (self.place, byte) {
             (Place::Size { size, digits }, byte) if byte.is_ascii_hexdigit() => {
@@ -143,12 +142,12 @@ impl Chunks {
     }
 }
 
-/// Whether a byte may stand in an extension or a trailer field.
+/// Whether a byte is allowed in an extension or a trailer field.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-/// Whether a byte may stand in the name of a field: `tchar` of RFC 9110, section 5.6.2.
+/// Whether a byte is allowed in the name of a field: `tchar` of RFC 9110, section 5.6.2.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

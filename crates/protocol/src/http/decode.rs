@@ -25,10 +25,10 @@ pub const FIELDS_MAX: usize = 64;
 /// A head up to this length is read at first sight, without a search for its end.
 const SHORT_HEAD_BYTES_MAX: usize = 4 << 10;
 
-/// What the decoder waits for.
+/// Limits on the input that the decoder buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest body that is waited for; the bytes of a longer one are the caller's to receive.
+    /// Longest body that is buffered; the caller receives the bytes of a longer one itself.
     pub body_bytes_max: usize,
 }
 
@@ -41,10 +41,10 @@ pub struct Scan {
     first_line: u32,
 }
 
-/// How a body that is not whole is told from what follows.
+/// How the end of an incomplete body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// By its length.
+    /// A word that programs can parse.
     Bytes(u64),
     /// By chunks.
     Chunks,
@@ -61,10 +61,10 @@ pub struct Refused {
     pub message: &'static str,
 }
 
-/// What the beginning of some bytes is.
+/// The result of decoding the start of the input.
 #[derive(Debug)]
 pub enum Decoded<'a> {
-    /// Not enough.
+    /// More bytes are needed.
     Incomplete(Scan),
     /// A blank line before a request.
     Nothing {
@@ -118,7 +118,7 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
     match input {
         [] | [b'\r'] => return Decoded::Incomplete(scan),
         [b'\r', b'\n', ..] => return Decoded::Nothing { used: 2 },
-        // What cannot begin a request is not waited for.
+        // Bytes that cannot begin a request are rejected at once.
         [first, ..] if !first.is_ascii_alphabetic() => {
             return Decoded::Refused(bad("the request does not begin with a method"));
         }
@@ -137,7 +137,8 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
         Body::Bytes(bytes) => usize::try_from(bytes)
             .ok()
             .filter(|bytes| *bytes <= limits.body_bytes_max)
-            // A client that waits for leave to send its body must be told, whether it waits or not.
+            // A client that waits for `100 Continue` must get it, whether it has sent its body or
+            // not.
             .filter(|_| !request.marks.has(Mark::Expect)),
         Body::Chunks => None,
     };
@@ -156,7 +157,7 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
     }
 }
 
-/// What is known of a head.
+/// A head as far as it was read.
 enum HeadSoFar<'a> {
     /// All of it, and where the body ends, if there is one.
     Read(Request<'a>, Option<Body>),
@@ -185,7 +186,7 @@ fn whole_head(input: &[u8], scan: Scan) -> Result<HeadSoFar<'_>, Refused> {
     })
 }
 
-/// Reads a whole head that is plain; none of any other, and of one that is to be refused.
+/// Reads a complete plain head; `None` for any other, and for one that has to be rejected.
 #[inline]
 fn plain_head(input: &[u8]) -> Option<(Request<'_>, Option<Body>)> {
     let (method, text, mut at) = plain::request_line(input)?;
@@ -222,7 +223,7 @@ fn parsed_head(short: &[u8]) -> Result<Option<HeadSoFar<'_>>, Refused> {
 }
 
 enum Found {
-    /// The head has so many bytes.
+    /// The head has this many bytes.
     Whole(usize),
     Part(Scan),
 }
@@ -267,7 +268,7 @@ fn narrow(place: usize) -> u32 {
     u32::try_from(place).expect("a head is shorter than 4 GiB")
 }
 
-/// Room for the fields of a head.
+/// Space for the fields of a head.
 type Fields<'a> = [MaybeUninit<Header<'a>>; FIELDS_MAX];
 
 /// Parses a head at the beginning of `input`; its length. `Err(None)` if it is not whole.
@@ -285,8 +286,8 @@ fn parse<'f, 'a>(
     }
 }
 
-/// Whether each line ends with `\r\n` right behind what was parsed, as nearly all do; the parser
-/// takes more.
+/// Whether each line ends with `\r\n` right behind the parsed text, as nearly all do; the parser
+/// accepts more.
 #[inline]
 fn ends_lines_plainly(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> bool {
     const VERSION: &str = " HTTP/1.1";
@@ -313,7 +314,7 @@ fn read_head(head: &[u8]) -> Result<(Request<'_>, Option<Body>), Refused> {
     }
 }
 
-/// What a parsed head asks for, and where its body ends.
+/// Interprets a parsed head, and finds where its body ends.
 #[inline]
 fn understand<'a>(
     parsed: &httparse::Request<'_, 'a>,
@@ -346,7 +347,7 @@ fn understand<'a>(
     Ok((facts.request(method, target, head), body))
 }
 
-/// What a parser's error means to the client.
+/// The response to a parser's error.
 #[cold]
 fn refusal(error: httparse::Error, head: &[u8]) -> Refused {
     use httparse::Error;
@@ -375,7 +376,7 @@ fn names_a_version(head: &[u8]) -> bool {
     )
 }
 
-/// What the header fields say about the request as a whole.
+/// The facts that the header fields state about the whole request.
 #[derive(Default)]
 struct Facts<'a> {
     marks: Marks,
@@ -473,7 +474,8 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
-    /// Checks what only all fields together tell; says where the body ends, if there is one.
+    /// Checks the conditions that depend on all fields; returns where the body ends, if there is
+    /// one.
     #[inline]
     fn finish(&mut self) -> Result<Option<Body>, Refused> {
         let marks = &mut self.marks;
@@ -531,7 +533,7 @@ fn check_coding(value: &[u8]) -> Result<(), Refused> {
     })
 }
 
-/// Which bytes may stand in a Host field.
+/// Bytes that are allowed in a Host field.
 const OF_HOST: [bool; 256] = letters_digits_and(b"-._~:[]%!$&'()*+,;=");
 
 /// Checks that a Host field could name a host.

@@ -1,7 +1,7 @@
-//! Plain: heads as nearly all clients send them, taken apart in one pass, eight bytes at a time.
+//! Plain: heads as nearly all clients send them, parsed in one pass, eight bytes at a time.
 //!
-//! Version 1.1, a path, lines that end with CR LF, ASCII without tabs: what is anything else, or
-//! not whole, is left to the parser, which finds the same in what is plain.
+//! Version 1.1, a path, lines that end with CR LF, ASCII without tabs: any other or incomplete head
+//! is left to the parser, which gives the same result for plain ones.
 //! Tests: at the end of this file; tests/http_decode.rs, where each head comes whole and cut.
 
 use super::request::Method;
@@ -9,10 +9,10 @@ use super::request::Method;
 const ONES: u64 = u64::MAX / 255;
 const HIGH: u64 = ONES << 7;
 
-/// What ends a plain request line.
+/// The end of a plain request line.
 const END_OF_LINE: &[u8] = b" HTTP/1.1\r\n";
 
-/// Which bytes may stand in the name of a field.
+/// Bytes that are allowed in the name of a field.
 const OF_NAME: [bool; 256] = super::target::letters_digits_and(b"!#$%&'*+-.^_`|~");
 
 /// How many of the first bytes lie between `low` and the tilde; `low` is at least a blank.
@@ -21,7 +21,7 @@ fn run_of(bytes: &[u8], low: u8) -> usize {
     let mut run = 0;
     for word in bytes.chunks_exact(8) {
         let word = u64::from_le_bytes(word.try_into().expect("a chunk has eight bytes"));
-        // What is borrowed from the bytes above a byte that is too low tells of no byte below it.
+        // A borrow affects only bytes above one that is too low, so the lowest set bit is right.
         let low = word.wrapping_sub(ONES * u64::from(low)) & !word;
         let delete = word ^ (ONES * 0x7f);
         let delete = delete.wrapping_sub(ONES) & !delete;

@@ -1,7 +1,7 @@
-//! Replies: the pieces that responses are made of.
+//! Replies: the parts of responses.
 //!
-//! Every response tells the length of its body, or that it comes in chunks, so that the connection
-//! can stay.
+//! Every response states the length of its body, or that it is chunked, so that the connection can
+//! stay open.
 //! Source: RFC 9110, section 8; RFC 9112, section 6.
 
 use super::status::Status;
@@ -11,14 +11,15 @@ use super::target::encode_percent;
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Length of a `Date`.
 pub const DATE_BYTES: usize = 29;
-/// What every response tells browsers: its type is what it says, and no page of another origin may
-/// load it as a picture, a script or a style, which is how such a page could read or run it.
+/// Security fields of every response: browsers must not guess its type, and no page of another
+/// origin may load it as an image, a script or a style sheet, by which such a page could read or
+/// run it.
 macro_rules! guard {
     () => {
         "\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
     };
 }
-/// What the head of a usual response has, about.
+/// Approximate bytes of a usual response's head.
 const HEAD_BYTES: usize = 512;
 /// The last chunk of a body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -42,7 +43,7 @@ pub struct Head<'o> {
 }
 
 impl<'o> Head<'o> {
-    /// Begins a response with what all have.
+    /// Begins a response with the fields that all have.
     #[inline]
     pub fn begin(
         out: &'o mut Vec<u8>,
@@ -50,7 +51,7 @@ impl<'o> Head<'o> {
         stay: Stay,
         date: &[u8; DATE_BYTES],
     ) -> Head<'o> {
-        // One look at the room for what nearly all responses need.
+        // One capacity check for nearly all responses.
         out.reserve(HEAD_BYTES);
         out.extend_from_slice(status.line_to_date().as_bytes());
         out.extend_from_slice(date);
@@ -72,15 +73,15 @@ impl<'o> Head<'o> {
         self
     }
 
-    /// Fields as they stand, each with its line end.
+    /// Appends complete fields, each with its line end.
     #[inline]
     pub fn raw(&mut self, fields: &[u8]) -> &mut Head<'o> {
         self.out.extend_from_slice(fields);
         self
     }
 
-    /// Where what was made is found: the path that begins as `begin` says and ends with a segment
-    /// of these bytes.
+    /// The field Location of a created resource: the path that begins as `begin` says and ends with
+    /// a segment of these bytes.
     #[inline]
     pub fn location(&mut self, begin: &str, segment: &[u8]) -> &mut Head<'o> {
         self.out.extend_from_slice(b"Location: ");
@@ -90,7 +91,7 @@ impl<'o> Head<'o> {
         self
     }
 
-    /// A field that begins as `begin` says and goes on with a number.
+    /// A field that begins as `begin` says, followed by a number.
     #[inline]
     pub fn number(&mut self, begin: &str, number: u64) -> &mut Head<'o> {
         self.out.extend_from_slice(begin.as_bytes());
@@ -100,7 +101,7 @@ impl<'o> Head<'o> {
         self
     }
 
-    /// Ends the head of a response whose body has so many bytes.
+    /// Ends the head of a response with a body of this many bytes.
     #[inline]
     pub fn end(self, body_bytes: usize) {
         self.out.extend_from_slice(b"Content-Length: ");

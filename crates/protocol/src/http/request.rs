@@ -1,11 +1,11 @@
 //! Request: a head that was found well formed, and the body behind it.
 //!
-//! What most requests do not have is looked up when it is asked for ([`Request::field`]); the
-//! [`Marks`] say whether it is there at all. [`Kept`] is a request whose body is on its way.
+//! Fields that most requests lack are searched on demand ([`Request::field`]); the [`Marks`] say
+//! whether they are present at all. [`Kept`] is a request whose body is still being received.
 
 use super::target::Target;
 
-/// What a request asks for.
+/// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// GET
@@ -51,7 +51,7 @@ impl Method {
     }
 }
 
-/// A header field that somebody may ask about, or another fact about a request.
+/// A header field that callers may ask about, or another fact about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mark {
@@ -144,11 +144,11 @@ impl Marks {
 /// A request, borrowed from the received bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// What is asked for.
+    /// The method.
     pub method: Method,
-    /// What it is asked of.
+    /// The request target.
     pub target: Target<'a>,
-    /// What is known about its header.
+    /// Which header fields are present.
     pub marks: Marks,
     /// The field Host; `None` only where the version is 1.0.
     pub host: Option<&'a [u8]>,

@@ -69,7 +69,7 @@ impl Status {
         self.code
     }
 
-    /// The status line, and the beginning of the field behind it, which tells the date.
+    /// The status line, and the beginning of the field behind it, the date.
     #[inline]
     pub(super) fn line_to_date(self) -> &'static str {
         self.line

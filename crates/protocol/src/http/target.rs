@@ -1,4 +1,4 @@
-//! Target: the path and the query of a request, and what is written in percent codes in them.
+//! Target: the path and the query of a request, and their percent-encoding.
 //!
 //! Source: RFC 3986, sections 2.1 and 3.4; RFC 9112, section 3.2.
 
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub struct Target<'a> {
     /// From the first slash to the query; `*` for a request about the server as a whole.
     pub path: &'a str,
-    /// What follows the question mark; empty without one.
+    /// The query after the question mark; empty without one.
     pub query: &'a str,
 }
 
@@ -85,7 +85,7 @@ fn digit(byte: u8) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// Which bytes mean themselves wherever they stand.
+/// Bytes that are never percent-encoded.
 const UNRESERVED: [bool; 256] = letters_digits_and(b"-._~");
 
 /// A table of bytes in which letters, digits and `others` are true.
@@ -104,7 +104,7 @@ pub(super) const fn letters_digits_and(others: &[u8]) -> [bool; 256] {
     table
 }
 
-/// Appends bytes so that they can stand as one segment of a path.
+/// Appends bytes, percent-encoded as one segment of a path.
 pub fn encode_percent(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut rest = bytes;

@@ -1,9 +1,9 @@
 //! memcached's binary protocol, from the server's side.
 //!
-//! Each request is a head of [`HEAD_BYTES`] bytes, then extras, key and value, whose lengths the
-//! head tells; an answer has the same form. [`decode`] makes a [`Packet`] of received bytes;
-//! [`reply`] appends answers; [`operation`] is the table of what is understood, and of the form
-//! that it has to have. What the requests mean is what the text protocol means.
+//! Each request is a head of [`HEAD_BYTES`] bytes, then extras, key and value, whose lengths are in
+//! the head; a response has the same form. [`decode`] makes a [`Packet`] of received bytes;
+//! [`reply`] appends responses; [`operation`] is the table of supported operations and their
+//! required parts. Operations mean the same as in the text protocol.
 //!
 //! Invariant: as for text, bytes from a peer never panic, and cutting them changes no answer.
 //! Source: memcached 1.6.45, proto_bin.c and protocol_binary.h.
@@ -11,7 +11,7 @@
 
 pub mod operation; // which requests there are
 pub mod packet;
-pub mod reply; // what an answer looks like, statuses and their texts
+pub mod reply; // responses, statuses and their texts
 pub mod decode; // how bytes become a packet
 
 pub use decode::{PacketDecoded, PacketRefused, decode};

@@ -122,14 +122,14 @@ impl std::fmt::Display for ReplyError {
 
 impl std::error::Error for ReplyError {}
 
-/// Where the scanner stands between two pieces.
+/// The state of the scanner between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// In a line.
     Line,
-    /// In a value of which so many bytes are missing.
+    /// In a value of which this many bytes are missing.
     Value { left: usize },
-    /// Behind a value, so many bytes into its line end.
+    /// Behind a value, this many bytes into its line end.
     ValueEnd { seen: usize },
     /// The replies make no sense any more.
     Broken(ReplyError),

@@ -12,11 +12,11 @@ use super::binary;
 pub struct Command {
     /// The word a line begins with.
     pub name: &'static str,
-    /// What follows it.
+    /// The arguments after the name.
     pub syntax: &'static str,
-    /// What it does.
+    /// One line of documentation.
     pub summary: &'static str,
-    /// The version of this server that has it first.
+    /// The first version of this server that has it.
     pub since: &'static str,
 }
 
@@ -25,9 +25,9 @@ pub struct Command {
 pub struct Flag {
     /// The letter, with its argument.
     pub flag: &'static str,
-    /// The commands that look at it.
+    /// The commands that accept it.
     pub commands: &'static str,
-    /// What it asks for.
+    /// One line of documentation.
     pub summary: &'static str,
 }
 

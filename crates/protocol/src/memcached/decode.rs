@@ -1,11 +1,11 @@
-//! Decoding: where a request ends, and what it is.
+//! Decoding: where a request ends, and its command.
 //!
-//! [`decode`] has no state: the caller shows it everything not used yet and drops `used` bytes
-//! after each answer. Values over [`Limits::value_bytes_max`] are never waited for; the caller
-//! learns of them by [`Decoded::Upload`] and receives them elsewhere.
+//! [`decode`] has no state: the caller passes all unused bytes and drops `used` bytes after each
+//! result. Values over [`Limits::value_bytes_max`] are never buffered; [`Decoded::Upload`] reports
+//! them, and the caller receives them elsewhere.
 //!
-//! Invariant: what a request is depends on its own bytes only, not on how they arrived or on what
-//! follows, and `used` never exceeds the input.
+//! Invariant: the decoding of a request depends on its own bytes only, not on how they arrived or
+//! on later bytes, and `used` never exceeds the input.
 //! Tests: tests/decode.rs; conformance/memcached; fuzz/properties/decode.rs.
 
 use memchr::memchr;
@@ -27,10 +27,10 @@ const LINE_BYTES_MIN: usize = 4;
 /// First byte of every request in the binary protocol, and of none in text.
 const BINARY_MARK: u8 = 0x80;
 
-/// What a decoder waits for at most.
+/// Limits on the input that a decoder buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest value that is waited for; longer ones are [`Decoded::Upload`].
+    /// Longest value that is buffered; longer ones are [`Decoded::Upload`].
     pub value_bytes_max: usize,
     /// Longest line of a read with many keys.
     pub keys_line_bytes_max: usize,
@@ -55,36 +55,36 @@ impl Limits {
     }
 }
 
-/// What stands at the beginning of the input.
+/// The result of decoding the start of the input.
 #[derive(Clone, Copy, Debug)]
 pub enum Decoded<'a> {
-    /// Nothing whole yet: more bytes are needed.
+    /// No complete request: more bytes are needed.
     Incomplete,
     /// A request.
     Request {
-        /// What is asked.
+        /// The request.
         request: Request<'a>,
         /// Its length.
         used: usize,
     },
     /// The command line of a storage command with a long value.
     Upload {
-        /// What is asked.
+        /// The storage command.
         storage: Storage<'a>,
         /// Length of the command line.
         used: usize,
         /// Length of the value, which follows the line and is followed by a line end.
         value_bytes: usize,
     },
-    /// Nothing that could be executed.
+    /// Bytes that are not an executable request.
     Refused(Refused),
 }
 
-/// What a command line asks, before its value is looked at.
+/// A parsed command line, before its value is read.
 enum Line<'a> {
     /// The line is the whole request.
     Whole(Request<'a>),
-    /// So many bytes of value and a line end follow.
+    /// A value of this many bytes and a line end follow.
     Valued(Storage<'a>, usize),
 }
 
@@ -137,7 +137,7 @@ fn plain(input: &[u8]) -> Option<(Line<'_>, usize)> {
         .then_some((line, used + 2))
 }
 
-/// The key at the beginning of a text, and what follows it.
+/// The key at the beginning of a text, and the rest.
 #[inline]
 fn plain_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let bytes = visible(text, KEY_BYTES_MAX)?;

@@ -69,7 +69,7 @@ const fn bits(letters: &[u8]) -> u64 {
     all
 }
 
-/// Whether a token may stand where flags stand at all.
+/// Whether a token is allowed in the position of flags.
 #[inline]
 fn starts_like_a_flag(token: &[u8]) -> bool {
     token
@@ -78,8 +78,8 @@ fn starts_like_a_flag(token: &[u8]) -> bool {
 }
 
 impl<'a> Meta<'a> {
-    /// A key and the flags at the beginning of a text, each a letter that takes no argument, behind
-    /// one space and unlike all before; and what follows them.
+    /// A key and the flags at the beginning of a text, each a letter without argument, behind one
+    /// space and different from all before; and the rest.
     #[inline]
     pub(crate) fn plain(key: &'a [u8], text: &'a [u8]) -> Option<(Meta<'a>, &'a [u8])> {
         const BARE: u64 = bits(b"cfhklqstuvx");
@@ -95,7 +95,7 @@ impl<'a> Meta<'a> {
         Some((Meta { key, flags, seen }, rest))
     }
 
-    /// Reads key and flags; `tokens` stands before the first flag, `taken` tokens are behind it.
+    /// Reads key and flags; `tokens` is positioned at the first flag, `taken` tokens are consumed.
     ///
     /// # Errors
     /// The outer error is a line that cannot be read at all, so that a value behind it is not
@@ -154,7 +154,7 @@ impl<'a> Meta<'a> {
         }
     }
 
-    /// Notes one flag; `told` is the line for the last wrong argument.
+    /// Records one flag; `told` is the error line of the last wrong argument.
     #[inline]
     fn check_flag(&mut self, token: &[u8], told: &mut Option<&'static str>) -> Result<(), Refused> {
         let (flag, argument) = (token[0], &token[1..]);
@@ -166,7 +166,7 @@ impl<'a> Meta<'a> {
             | b't' | b'u' | b'v' | b'x' => None,
             b'N' | b'T' | b'R' => wrong(number::strict_i32, argument, BAD_TOKEN),
             b'C' | b'E' => wrong(number::strict_u64, argument, BAD_TOKEN),
-            // No line of its own: the line told before stands.
+            // It has no error line of its own: an earlier one stays.
             b'F' => wrong(number::strict_u32, argument, told.unwrap_or(BAD_FORMAT)),
             b'J' => wrong(number::strict_u64, argument, BAD_INITIAL),
             b'D' => wrong(number::strict_u64, argument, BAD_DELTA),
@@ -187,7 +187,7 @@ impl<'a> Meta<'a> {
             .then_some(BAD_KEY)
     }
 
-    /// Checks what is checked after the flags themselves: the opaque token's length.
+    /// Checks the opaque token's length, which is checked after the flags themselves.
     #[inline]
     pub(crate) fn check_opaque(&self) -> Result<(), Refused> {
         if self.has(b'O')
@@ -200,14 +200,14 @@ impl<'a> Meta<'a> {
         Ok(())
     }
 
-    /// The key as it stands in the line, which is base64 if [`Meta::is_base64`].
+    /// The key as sent, which is base64 if [`Meta::is_base64`].
     #[inline]
     #[must_use]
     pub fn key_text(&self) -> &'a [u8] {
         self.key
     }
 
-    /// Whether the key stands in the line as base64 (flag b).
+    /// Whether the key was sent as base64 (flag b).
     #[inline]
     #[must_use]
     pub fn is_base64(&self) -> bool {
@@ -251,7 +251,7 @@ impl<'a> Meta<'a> {
         Tokens::of(self.flags)
     }
 
-    /// What follows the letter of a flag that is there.
+    /// The argument after the letter of a flag that is present.
     #[inline]
     #[must_use]
     pub fn argument(&self, flag: u8) -> Option<&'a [u8]> {
@@ -285,7 +285,7 @@ impl<'a> Meta<'a> {
             .map(|argument| argument.first().copied().unwrap_or(b' '))
     }
 
-    /// Whether flag `a` stands before flag `b`; false if either is missing.
+    /// Whether flag `a` comes before flag `b`; false if either is missing.
     #[must_use]
     pub fn is_before(&self, a: u8, b: u8) -> bool {
         self.has(a)

@@ -51,7 +51,7 @@ pub fn strict_i32(token: &[u8]) -> Option<i32> {
     i32::try_from(sign * magnitude).ok()
 }
 
-/// The low 32 bits of what `strtoul` reads; `None` if it reads nothing, or a negative number.
+/// The low 32 bits of the result of `strtoul`; `None` if it reads nothing, or a negative number.
 #[inline]
 #[must_use]
 pub fn lenient_u32(token: &[u8]) -> Option<u32> {
@@ -74,7 +74,7 @@ pub fn lenient_u32(token: &[u8]) -> Option<u32> {
     Some(number as u32)
 }
 
-/// The low 32 bits of what `strtol` reads; `None` if it reads nothing, or more than 64 bits.
+/// The low 32 bits of the result of `strtol`; `None` if it reads nothing, or more than 64 bits.
 #[inline]
 #[must_use]
 pub fn lenient_i32(token: &[u8]) -> Option<i32> {

@@ -1,13 +1,13 @@
-//! Refusals: bytes that are no request, and how the stream goes on after them.
+//! Refusals: bytes that are no request, and where the stream continues after them.
 
 /// Bytes that ask for nothing that could be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The answer without its line end; empty if nothing is to be said.
+    /// The response without its line end; empty if none is sent.
     pub line: &'static str,
     /// How many bytes of the input are dealt with.
     pub used: usize,
-    /// How many bytes after those belong to the refused request and are to be dropped unread.
+    /// How many bytes after those belong to the rejected request and have to be discarded.
     pub swallow: usize,
     /// Whether the connection ends here.
     pub close: bool,

@@ -145,8 +145,8 @@ pub fn meta_ttl(out: &mut Vec<u8>, ttl_s: Option<u64>) {
     }
 }
 
-/// Appends what every meta answer repeats: the opaque token, and the key, which is base64 again if
-/// it came so, followed by the flag b.
+/// Appends the fields that every meta response repeats: the opaque token, and the key, in base64
+/// followed by the flag b if it was sent so.
 #[inline]
 pub fn meta_repeat(out: &mut Vec<u8>, meta: &Meta<'_>, token: &[u8]) {
     match token[0] {
@@ -177,7 +177,7 @@ pub fn meta_debug_key(out: &mut Vec<u8>, meta: &Meta<'_>) {
     }
 }
 
-/// Appends a whole answer that has only a code and what every answer repeats.
+/// Appends a complete response that has only a code and the repeated fields.
 pub fn meta_plain(out: &mut Vec<u8>, code: Code, meta: &Meta<'_>) {
     out.extend_from_slice(code.text());
     for token in meta.flags() {

@@ -1,4 +1,4 @@
-//! Requests: what a client may ask, borrowed from the bytes it sent.
+//! Requests of clients, borrowed from the received bytes.
 //!
 //! Invariant: a decoded request is well-formed; keys have 1 to
 //! [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX) bytes, and numbers are in range.
@@ -6,7 +6,7 @@
 use super::meta::Meta;
 use super::token::Words;
 
-/// What is done with a value.
+/// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Stores it.
@@ -55,13 +55,13 @@ impl<'a> Get<'a> {
 /// A classic storage command: set, add, replace, append, prepend, cas.
 #[derive(Clone, Copy, Debug)]
 pub struct Store<'a> {
-    /// What to do with the value.
+    /// How to store the value.
     pub verb: Verb,
     /// The key.
     pub key: &'a [u8],
     /// The client's opaque flags.
     pub flags: u32,
-    /// When the item goes, as sent.
+    /// When the item expires, as sent.
     pub exptime: i32,
     /// The version that cas compares.
     pub version: u64,
@@ -109,7 +109,7 @@ pub enum Stats {
     Slabs,
     /// stats sizes
     Sizes,
-    /// stats expiry: what the dead hold, and how soon their memory is taken back
+    /// stats expiry: memory of expired items, and how soon it is reclaimed
     Expiry,
     /// stats conns
     Connections,
@@ -172,7 +172,7 @@ pub enum Request<'a> {
     Touch {
         /// The key.
         key: &'a [u8],
-        /// When the item goes, as sent.
+        /// When the item expires, as sent.
         exptime: i32,
         /// Whether the client wants no answer.
         noreply: bool,
@@ -243,8 +243,7 @@ const _: () = assert!(
 );
 
 impl<'a> Request<'a> {
-    /// The key that is needed first, as it stands in the line; `None` if there is none or it is
-    /// base64.
+    /// The first key to look up, as sent; `None` if there is none or it is base64.
     #[inline]
     #[must_use]
     pub fn plain_key(&self) -> Option<&'a [u8]> {

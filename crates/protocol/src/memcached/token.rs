@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-/// Most tokens of one line that anybody looks at; what follows is ignored.
+/// Most tokens of one line that are parsed; the rest is ignored.
 ///
 /// Source: MCMC_PARSER_MAX_TOKENS of memcached 1.6.45, less its end mark.
 pub const TOKENS_MAX: usize = 23;
@@ -92,7 +92,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// What is not read yet.
+    /// The unread rest.
     #[inline]
     #[must_use]
     pub fn rest(self) -> &'a [u8] {
@@ -134,7 +134,7 @@ impl<'a> Words<'a> {
         Words(text)
     }
 
-    /// What is not read yet.
+    /// The unread rest.
     #[inline]
     #[must_use]
     pub fn rest(self) -> &'a [u8] {

@@ -1,7 +1,7 @@
 //! The table of commands: its types, and the look-up of a name.
 //!
-//! One row a command stands in command/table.rs; [`Verb`] and a section of docs/commands.md are
-//! made of the same rows. A name is found by a hash table that is filled while compiling; GET and
+//! Each command has one row in command/table.rs; [`Verb`] and a section of docs/commands.md are
+//! generated from the rows. A name is found by a hash table that is filled at compile time; GET and
 //! SET are compared first.
 //!
 //! Why `since` is the version of Redis (of Valkey for DELIFEQ): clients read it in COMMAND DOCS to
@@ -18,24 +18,24 @@ pub use table::{TABLE, Verb};
 /// One command, or one subcommand of a command.
 #[derive(Debug)]
 pub struct Command {
-    /// What it is, for a `match`.
+    /// Its variant, for a `match`.
     pub verb: Verb,
     /// Its name in lower case; of a subcommand the second word only.
     pub name: &'static str,
     /// The number of its arguments with the name, of a subcommand with both words; negative if it
     /// may have more.
     pub arity: i8,
-    /// What it does to keys and where it is allowed.
+    /// Its effect on keys and where it is allowed.
     pub flags: Flags,
     /// Where its keys are.
     pub keys: Keys,
-    /// What it belongs to.
+    /// Its group.
     pub group: Group,
-    /// The version that has it first.
+    /// The first version that has it.
     pub since: &'static str,
-    /// What it does, in one line.
+    /// One line of documentation.
     pub summary: &'static str,
-    /// What a call costs, as a function of the sizes that it names.
+    /// The time complexity of a call, in terms of the sizes that it names.
     pub complexity: &'static str,
     /// The rows of its subcommands; empty for nearly all.
     pub subcommands: &'static [Command],
@@ -51,7 +51,7 @@ impl PartialEq for Command {
 impl Eq for Command {}
 
 impl Command {
-    /// Whether so many arguments, the name included, are allowed.
+    /// Whether this many arguments, the name included, are allowed.
     #[inline]
     #[must_use]
     pub fn takes(&self, args: usize) -> bool {
@@ -91,7 +91,7 @@ impl Command {
         .chain(self.subjects().iter().copied())
     }
 
-    /// The categories that tell what it is about.
+    /// The ACL categories of its subject.
     fn subjects(&self) -> &'static [&'static str] {
         match self.verb {
             Verb::Dbsize | Verb::Flushall | Verb::Flushdb | Verb::Swapdb | Verb::Clusterscan => {
@@ -104,7 +104,7 @@ impl Command {
             }
             Verb::Readonly | Verb::Readwrite | Verb::Asking => &["connection"],
             Verb::CommandInfo | Verb::CommandList | Verb::CommandHelp => &["connection"],
-            // A container's subcommands tell it.
+            // A container's subcommands have them.
             Verb::PubsubHelp => &[],
             _ if !self.subcommands.is_empty() => &[],
             _ => self.group.categories(),
@@ -145,7 +145,7 @@ impl Flags {
     pub const NO_AUTH: Flags = Flags(1 << 11);
     /// Not allowed in transactions.
     pub const NO_MULTI: Flags = Flags(1 << 12);
-    /// Its keys stand where its arguments say.
+    /// The positions of its keys depend on its arguments.
     pub const MOVABLEKEYS: Flags = Flags(1 << 13);
     /// May have no keys at all.
     pub const NO_MANDATORY_KEYS: Flags = Flags(1 << 14);
@@ -155,7 +155,8 @@ impl Flags {
     pub const BLOCKING: Flags = Flags(1 << 17);
     /// In the category of dangerous commands without being [`Flags::ADMIN`]; not reported.
     pub const DANGEROUS: Flags = Flags(1 << 16);
-    /// Counts as a change of what others have, though no key is the worse for it; not reported.
+    /// Counts as a write although it changes no key, because other clients see its effect; not
+    /// reported.
     pub const MAY_REPLICATE: Flags = Flags(1 << 18);
 
     /// The flags that COMMAND reports, with their names.
@@ -199,7 +200,7 @@ impl Flags {
     }
 }
 
-/// What a command belongs to.
+/// The group of a command, as in the documentation of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Strings.
@@ -208,7 +209,7 @@ pub enum Group {
     Bitmap,
     /// Strings that count different elements.
     Hyperloglog,
-    /// Keys, whatever they hold.
+    /// Keys of any type.
     Generic,
     /// Hashes.
     Hash,
@@ -278,19 +279,19 @@ impl Group {
     }
 }
 
-/// Where the keys of a command stand among its arguments; the name is argument 0.
+/// The positions of a command's keys among its arguments; the name is argument 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// The first key; 0 if there is none, or if [`Keys::count`] tells all of them.
+    /// The first key; 0 if there is none, or if [`Keys::count`] covers all of them.
     pub first: i8,
     /// The last key; negative counts from the end.
     pub last: i8,
     /// From one key to the next.
     pub step: i8,
-    /// The argument that tells how many keys follow it; 0 if none does.
+    /// The argument with the number of keys that follow it; 0 if none has.
     pub count: u8,
-    /// The first argument that may be an option; among these a key may stand behind STORE. 0 if
-    /// none does.
+    /// The first argument that may be an option; among these a key may follow STORE. 0 if none
+    /// does.
     pub options: u8,
 }
 
@@ -311,11 +312,11 @@ impl Keys {
     pub const ALL_BUT_LAST: Keys = Keys::span(1, -2, 1);
     /// Keys and values take turns.
     pub const PAIRS: Keys = Keys::span(1, -1, 2);
-    /// A number and so many keys.
+    /// A number and that many keys.
     pub const COUNTED: Keys = Keys::counted(1, 1);
-    /// A number and so many pairs of keys and values.
+    /// A number and that many pairs of keys and values.
     pub const COUNTED_PAIRS: Keys = Keys::counted(1, 2);
-    /// A key, a number and so many keys.
+    /// A key, a number and that many keys.
     pub const ONE_AND_COUNTED: Keys = Keys {
         count: 2,
         ..Keys::ONE
@@ -335,7 +336,7 @@ impl Keys {
         options: 5,
         ..Keys::ONE
     };
-    /// Some argument, a number and so many keys.
+    /// Some argument, a number and that many keys.
     pub const COUNTED_SECOND: Keys = Keys::counted(2, 1);
 
     const fn span(first: i8, last: i8, step: i8) -> Keys {
@@ -400,7 +401,7 @@ const NAME_BYTES_MAX: usize = 16;
 /// Slots of the hash table, a power of two above twice the number of commands.
 const SLOTS: usize = 1024;
 const _: () = assert!(SLOTS > 2 * TABLE.len());
-/// What a slot without a command holds.
+/// The content of an empty slot.
 const EMPTY: u16 = u16::MAX;
 
 /// A name in lower case, as a number.
@@ -577,7 +578,7 @@ mod tests {
             assert!(row.arity != 0 && row.since.split('.').count() == 3);
             assert!(row.summary.ends_with('.') && row.name.is_ascii());
             assert!(!(flags.has(Flags::WRITE) && flags.has(Flags::READONLY)));
-            // Patterns of SORT_RO name keys that nobody can tell.
+            // Patterns of SORT_RO name keys that are unknown before it runs.
             let is_sort = row.verb == Verb::SortRo;
             assert_eq!(
                 keys.count != 0 || keys.options != 0 || is_sort,

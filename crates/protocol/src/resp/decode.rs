@@ -1,13 +1,13 @@
-//! Decoding: where a request ends, and what it is.
+//! Decoding: where a request ends, and its command.
 //!
-//! The caller shows [`decode`] everything not used yet and drops `used` bytes after each answer. A
+//! The caller passes all unused bytes to [`decode`] and drops `used` bytes after each result. A
 //! request is an array of bulk strings, or a line of words (decode/inline.rs). After
-//! [`Decoded::Incomplete`] the caller shows the same bytes and more, with the [`Scan`] of that
-//! answer: what was looked at is skipped, so that a trickle of bytes costs no more than a flood.
-//! Values of SET over [`Limits::value_bytes_max`] are never waited for: [`Decoded::Upload`].
+//! [`Decoded::Incomplete`] the caller passes the same bytes and more, with the [`Scan`] of that
+//! result: scanned bytes are skipped, so that bytes that arrive one by one cost no more. Values of
+//! SET over [`Limits::value_bytes_max`] are never buffered: [`Decoded::Upload`].
 //!
-//! Invariant: what a request is depends on its own bytes only, not on how they arrived or on what
-//! follows, and `used` never exceeds the input.
+//! Invariant: the decoding of a request depends on its own bytes only, not on how they arrived or
+//! on later bytes, and `used` never exceeds the input.
 //! Tests: tests/resp_decode.rs, tests/hostile.rs; fuzz/properties/resp.rs.
 
 use memchr::memchr;
@@ -24,7 +24,7 @@ pub use inline::unquoted_words;
 const ARGS_INLINE_DIGIT: u8 = b'0' + ARGS_INLINE as u8;
 const _: () = assert!(ARGS_INLINE < 10);
 
-/// What stands behind a bulk string.
+/// The line end behind a bulk string.
 const LINE_END: &[u8] = b"\r\n";
 /// The shortest bulk string: an empty one.
 const BULK_BYTES_MIN: usize = 6;
@@ -34,7 +34,7 @@ pub const ARGS_MAX: usize = 1 << 20;
 /// Most arguments behind a value of SET that is [`Decoded::Upload`]; SET has no use for more.
 pub const TAIL_ARGS_MAX: usize = 16;
 
-/// What a decoder waits for at most.
+/// Limits on the input that a decoder accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest bulk string; a longer one ends the connection.
@@ -44,7 +44,7 @@ pub struct Limits {
     /// Longest array, values of SET that are [`Decoded::Upload`] not counted; a longer one ends the
     /// connection as soon as that is known. At least 10,000: the usual requests are not measured.
     pub command_bytes_max: usize,
-    /// Longest line of words, and longest line that tells a length.
+    /// Longest line of words, and longest line with a length.
     pub inline_bytes_max: usize,
     /// Longest value of SET that is waited for if `uploads` is set.
     pub value_bytes_max: usize,
@@ -97,10 +97,10 @@ pub struct Scan {
     pub left: usize,
 }
 
-/// What stands at the beginning of the input.
+/// The result of decoding the start of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decoded<'a> {
-    /// Nothing whole yet: more bytes are needed.
+    /// No complete request: more bytes are needed.
     Incomplete(Scan),
     /// An empty line or an empty array, which are not answered.
     Nothing {
@@ -109,7 +109,7 @@ pub enum Decoded<'a> {
     },
     /// A request.
     Request {
-        /// What is asked.
+        /// The request.
         request: Request<'a>,
         /// Its length.
         used: usize,
@@ -231,12 +231,12 @@ impl Fault {
     }
 }
 
-/// A line that tells a length: the length, and the line's own length with its end.
+/// A line with a length: the length, and the line's own length with its end.
 type LengthLine = Result<Option<(usize, usize)>, Fault>;
 
 /// Decodes the first request of `input`.
 ///
-/// `scan` is what the last [`Decoded::Incomplete`] on the same bytes said, else the default.
+/// `scan` is that of the last [`Decoded::Incomplete`] on the same bytes, else the default.
 #[inline]
 #[must_use]
 pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
@@ -274,14 +274,14 @@ const TWO_WORDS: u64 = u64::from_le_bytes(*b"*2\r\n$3\r\n");
 const THREE_WORDS: u64 = u64::from_le_bytes(*b"*3\r\n$3\r\n");
 const GET: u64 = u64::from_le_bytes(*b"GET\r\n\0\0\0");
 const SET: u64 = u64::from_le_bytes(*b"SET\r\n\0\0\0");
-/// Makes capitals of letters, and nothing of what follows the name.
+/// Converts letters to upper case, and clears the bytes after the name.
 const NAME: u64 = u64::from_le_bytes([0xdf, 0xdf, 0xdf, 0xff, 0xff, 0, 0, 0]);
 /// Bytes before the length of the key.
 const HEAD_BYTES: usize = 13;
 
-/// Decodes the first request of `input` if it is a plain one; what is not goes to [`decode`].
+/// Decodes the first request of `input` if it is a plain one; others go to [`decode`].
 ///
-/// It costs a third of what [`decode`] costs, and says the same.
+/// It takes a third of the time of [`decode`], with the same result.
 #[inline(always)]
 #[must_use]
 pub fn decode_plain<'a>(input: &'a [u8], limits: &Limits) -> Option<Plain<'a>> {
@@ -418,7 +418,7 @@ fn any_array<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
         Ok(None) => return Decoded::Incomplete(Scan::default()),
         Err(fault) => return fault.refuse(input),
     };
-    // No more than the input can hold, whatever its head says.
+    // No more than the input can hold, whatever the length in its head.
     let mut args = Args::with_capacity(count.min((input.len() - at) / BULK_BYTES_MIN));
     while args.len() < count {
         if let Some(arg) = short_bulk_at(at, input, limits) {

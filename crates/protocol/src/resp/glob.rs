@@ -1,16 +1,16 @@
 //! Patterns of KEYS, SCAN, PSUBSCRIBE and CONFIG GET.
 //!
 //! `*` is any bytes, `?` one byte, `[a-c]` one of these bytes, `[^a-c]` one of the others; a
-//! backslash takes the next byte as it is, in brackets too. A bracket that is not closed ends with
+//! backslash makes the next byte literal, in brackets too. A bracket that is not closed ends with
 //! the pattern.
 //!
-//! The stars cut a pattern into pieces of fixed lengths, each of which is looked for once, from
-//! where the one before it ended; the first and the last have their places. A piece of plain bytes
-//! is found in linear time. Any other is tried at a block of places at once, byte by byte as long
-//! as a place is left, so its cost grows with its length, which [`SPANS_MAX`] bounds.
+//! The stars split a pattern into pieces of fixed lengths. Each is searched once, from the end of
+//! the one before; the first and the last have fixed positions. A piece of plain bytes is found in
+//! linear time. Any other is tried at a block of positions at once, byte by byte as long as a
+//! position is left, so its cost grows with its length, which [`SPANS_MAX`] bounds.
 //!
-//! As in Redis, a pattern whose stars are too many matches nothing; nor does one whose brackets and
-//! question marks stand between two stars in too long a piece. Tests: tests/glob.rs.
+//! As in Redis, a pattern with too many stars matches nothing; nor does one with too long a piece
+//! of brackets and question marks between two stars. Tests: tests/glob.rs.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -39,7 +39,7 @@ pub struct Pattern {
     is_too_much: bool,
 }
 
-/// What stands between two stars.
+/// A part of a pattern between two stars.
 #[derive(Clone, Debug)]
 struct Piece {
     /// Bytes of a text that it takes.
@@ -55,8 +55,8 @@ enum Parts {
     Tests(Range<usize>),
 }
 
-/// What one byte of a piece has to be, unless it may be any; small, since a pattern that somebody
-/// listens to is kept.
+/// The bytes that are allowed at one position of a piece; small, because patterns of subscribers
+/// stay in memory.
 #[derive(Clone, Debug)]
 struct Test {
     at: u32,
@@ -75,9 +75,9 @@ impl Test {
 }
 
 impl Pattern {
-    /// Takes a pattern apart; whatever its bytes are, it is one.
+    /// Parses a pattern; any bytes are a valid one.
     ///
-    /// It takes at most some 20 times the memory of the pattern.
+    /// The result takes at most some 20 times the memory of the pattern.
     ///
     /// # Panics
     /// If it is longer than 4 GiB.
@@ -119,8 +119,8 @@ impl Pattern {
             + self.spans.capacity() * size_of::<RangeInclusive<u8>>()
     }
 
-    /// At most so many comparisons are made with a text of this length: of one byte where a piece
-    /// has its place, of a block of bytes where it is looked for.
+    /// Upper bound of the comparisons with a text of this length: of one byte for a piece at a
+    /// fixed position, of a block of bytes for a piece that is searched.
     #[must_use]
     pub fn comparisons(&self, text_bytes: usize) -> usize {
         if self.is_too_much || text_bytes < self.length {
@@ -163,8 +163,8 @@ impl Pattern {
 
     /// Whether the whole of `text` matches.
     ///
-    /// Cost: that of going through the text once, and at most so many comparisons for each of its
-    /// bytes as a block needs for `SPANS_MAX` spans.
+    /// Cost: one pass over the text, and for each of its bytes at most the comparisons that a block
+    /// needs for `SPANS_MAX` spans.
     #[must_use]
     pub fn matches(&self, text: &[u8]) -> bool {
         if self.is_too_much || text.len() < self.length {
@@ -269,7 +269,7 @@ impl Pattern {
         stars > STARS_MAX || between.iter().any(|piece| spans(piece) > SPANS_MAX)
     }
 
-    /// Whether a piece is what stands here, in as many bytes as it takes.
+    /// Whether the beginning of a text matches a piece, in the piece's length.
     fn fits(&self, piece: &Piece, text: &[u8]) -> bool {
         match &piece.parts {
             Parts::Plain(bytes) => self.plain[bytes.clone()] == *text,
@@ -303,10 +303,9 @@ impl Pattern {
         })
     }
 
-    /// Leaves those places of a block, which begins with `text`, that pass a test.
+    /// Keeps those positions of a block, which begins with `text`, that pass a test.
     ///
-    /// The loops have a fixed length and no branch, so that many places are tried by one
-    /// instruction.
+    /// The loops have a fixed length and no branch, so that one instruction tries many positions.
     fn try_at(&self, test: &Test, text: &[u8], left: &mut [u8; BLOCK]) {
         let mut bytes = [0; BLOCK];
         match text.first_chunk() {
@@ -326,7 +325,7 @@ impl Pattern {
     }
 }
 
-/// What a pattern says of one byte.
+/// The part of a pattern that matches one byte.
 enum Unit {
     Any,
     Byte(u8),
@@ -356,7 +355,7 @@ fn take_unit(rest: &mut &[u8]) -> Unit {
 struct Class([bool; 256]);
 
 impl Class {
-    /// The bytes in brackets that are open, and what follows them.
+    /// The bytes of an open bracket, and the rest of the pattern.
     fn of(class: &[u8]) -> (Class, &[u8]) {
         let mut bytes = [false; 256];
         let mut class = class;

@@ -84,7 +84,7 @@ struct Hexadecimal {
 }
 
 impl Hexadecimal {
-    /// Most digits that a number has here; those that Redis takes beyond them are refused.
+    /// Most digits that a number has here; longer ones, which Redis accepts, are rejected.
     const DIGITS_MAX: usize = 16;
 
     fn parse(text: &[u8]) -> Option<Hexadecimal> {
@@ -120,7 +120,7 @@ impl Hexadecimal {
         })
     }
 
-    /// The nearest float; `None` for what is too large or too small.
+    /// The nearest float; `None` for numbers too large or too small.
     #[expect(clippy::cast_precision_loss, reason = "the nearest is asked for")]
     fn float(self) -> Option<f64> {
         let number = self.digits as f64 * 2_f64.powi(self.power);
@@ -182,7 +182,7 @@ fn write_digits(number: f64, out: &mut Vec<u8>) {
     place_point(&digits, exponent, out);
 }
 
-/// Appends digits whose first stands for the power `exponent` of ten.
+/// Appends digits, of which the first has the power `exponent` of ten.
 fn place_point(digits: &[u8], exponent: i64, out: &mut Vec<u8>) {
     let count = i64::try_from(digits.len()).expect("a float has few digits");
     let last = exponent - count + 1;
@@ -222,13 +222,13 @@ pub enum Decimal {
     Float(f64),
 }
 
-/// Decimals that are kept.
+/// Stored decimals.
 const DECIMALS: i64 = 17;
 /// One, in units of 10^-17.
 const ONE: i128 = 10_i128.pow(17);
 /// Bound on [`Decimal::Exact`]: 10^20 in its units.
 const EXACT_MAX: i128 = ONE * 10_i128.pow(20);
-/// So many digits fit in an `i128`, whatever they are.
+/// Number of digits that always fit in an `i128`.
 const DIGITS_MAX: usize = 38;
 
 impl Decimal {
@@ -283,7 +283,7 @@ impl Decimal {
     }
 }
 
-/// Reads what [`parse_float`] accepts into units of 10^-17; `None` for what is too large.
+/// Parses the numbers that [`parse_float`] accepts into units of 10^-17; `None` for too large ones.
 fn parse_exact(text: &[u8]) -> Option<i128> {
     let mark = text.iter().position(|byte| matches!(byte, b'e' | b'E'));
     let (mantissa, exponent) = text.split_at(mark.unwrap_or(text.len()));

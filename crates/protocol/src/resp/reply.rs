@@ -1,4 +1,4 @@
-//! Replies: values appended to a buffer in the form that the connection's protocol has for them.
+//! Replies: values appended to a buffer in the form of the connection's protocol version.
 //!
 //! | value | RESP3 | RESP2 |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | double, verbatim text | `,` `=` | bulk string |
 //! | boolean | `#t` `#f` | `:1` `:0` |
 //!
-//! Aggregates are opened with their length, and so many values follow; a map has two for each pair.
+//! Aggregates begin with their length, and that many values follow; a map has two for each pair.
 
 use super::number;
 
@@ -118,13 +118,13 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(null);
     }
 
-    /// The head of an array of so many values.
+    /// The head of an array of `values` values.
     #[inline]
     pub fn array(&mut self, values: usize) {
         self.head(b'*', values);
     }
 
-    /// The head of a map of so many pairs.
+    /// The head of a map of `pairs` pairs.
     pub fn map(&mut self, pairs: usize) {
         match self.proto {
             Proto::V2 => self.head(b'*', pairs * 2),
@@ -132,12 +132,12 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The head of a set of so many values.
+    /// The head of a set of `values` values.
     pub fn set(&mut self, values: usize) {
         self.aggregate(b'~', values);
     }
 
-    /// The head of a message of so many values that answers no request.
+    /// The head of a push message of `values` values, which answers no request.
     pub fn push(&mut self, values: usize) {
         self.aggregate(b'>', values);
     }
@@ -148,7 +148,7 @@ impl<'a> Reply<'a> {
         self.head_around(b'*', start, values);
     }
 
-    /// Like [`Reply::array_around`] with a map of so many pairs.
+    /// Like [`Reply::array_around`] with a map of `pairs` pairs.
     pub fn map_around(&mut self, start: usize, pairs: usize) {
         match self.proto {
             Proto::V2 => self.head_around(b'*', start, pairs * 2),
@@ -174,7 +174,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// A number with at most 17 decimals, all that are there: what Redis writes of a place.
+    /// A number with up to 17 decimals, without trailing zeros: as Redis writes coordinates.
     pub fn coordinate(&mut self, number: f64) {
         let text = format!("{number:.17}");
         let text = text.trim_end_matches('0').trim_end_matches('.');

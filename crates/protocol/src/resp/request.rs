@@ -18,10 +18,10 @@ const HTTP_NAMES: [&[u8]; 7] = [
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What the table says about it, about its subcommand if it has one; `None` for an unknown
-    /// name. The row of a command with subcommands stays if the second word is none of them.
+    /// The table's row of the command, or of its subcommand if it has one; `None` for an unknown
+    /// name. If the second word is no known subcommand, it is the row of the command.
     pub command: Option<&'static Command>,
-    /// The name as it was sent, and what follows it; never empty.
+    /// The name as it was sent, and its arguments; never empty.
     pub args: Args<'a>,
 }
 
@@ -95,7 +95,7 @@ pub fn write_frame(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
     }
 }
 
-/// First place and end of keys that always stand at the same places.
+/// First and end position of keys at fixed positions.
 #[inline]
 fn span(keys: Keys, args: usize) -> (usize, usize) {
     let last = if keys.last < 0 {

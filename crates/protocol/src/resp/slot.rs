@@ -1,15 +1,15 @@
-//! Slot: which of the 16,384 slots a key lies in.
+//! Slot: the slot of a key, of 16,384.
 //!
 //! Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, "Key distribution
-//! model": CRC16 (XMODEM) of the key, or of what stands between its first braces.
+//! model": CRC16 (XMODEM) of the key, or of its hash tag, the text between its first braces.
 
 /// Slots that there are.
 pub const SLOTS: u16 = 16_384;
 
 /// Bytes that are reckoned with at once.
 const STRIDE: usize = 8;
-/// CRC16 of each byte, for the polynomial 0x1021, with as many bytes of zero behind it as the
-/// table's place says: what the bytes of one stride come to does not wait for one another.
+/// CRC16 of each byte, for the polynomial 0x1021, followed by as many bytes of zero as the table's
+/// index: the bytes of one stride are looked up independently of each other.
 static TABLES: [[u16; 256]; STRIDE] = tables();
 const ONES: u64 = u64::MAX / 0xff;
 const BRACES: u64 = ONES * b'{' as u64;
@@ -68,7 +68,7 @@ fn slot_of_part(key: &[u8]) -> u16 {
     crc16(hashed_part(key)).0 % SLOTS
 }
 
-/// What stands between the first braces, unless that is nothing; else the whole key.
+/// The hash tag: the text between the first braces, or the whole key if that is empty or missing.
 fn hashed_part(key: &[u8]) -> &[u8] {
     let Some(open) = memchr::memchr(b'{', key) else {
         return key;

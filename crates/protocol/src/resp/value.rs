@@ -1,4 +1,4 @@
-//! Values: replies read back, RESP2 and RESP3, for who runs commands on behalf of others.
+//! Values: parses replies, RESP2 and RESP3, for code that runs commands on behalf of clients.
 //!
 //! [`read`] takes one value off the front; of an aggregate only its head, and the values inside it
 //! follow. Nothing is copied and nothing recurses.

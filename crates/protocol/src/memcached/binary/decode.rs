@@ -1,9 +1,10 @@
-//! Decoding: where a packet ends, and what it asks.
+//! Decoding: where a packet ends, and its operation.
 //!
-//! The head alone tells whether a packet can be one, so what is refused is refused as soon as its
-//! head is there. A value longer than the caller waits for is [`PacketDecoded::Upload`].
+//! The head alone shows whether a packet can be valid, so an invalid packet is rejected as soon as
+//! its head has arrived. A value longer than the caller buffers is [`PacketDecoded::Upload`].
 //!
-//! Invariant: what a packet is depends on its own bytes only, and `used` never exceeds the input.
+//! Invariant: the decoding of a packet depends on its own bytes only, and `used` never exceeds the
+//! input.
 //! Tests: tests/binary_decode.rs; fuzz/properties/packets.rs.
 
 use super::super::KEY_BYTES_MAX;
@@ -20,45 +21,45 @@ pub const BODY_BYTES_MAX: usize = 1 << 30;
 /// The exptime of a counter that is not to be created.
 const NOT_CREATED: u32 = u32::MAX;
 
-/// What stands at the beginning of the input.
+/// The result of decoding the start of the input.
 #[derive(Clone, Copy, Debug)]
 pub enum PacketDecoded<'a> {
-    /// Nothing whole yet: more bytes are needed.
+    /// No complete packet: more bytes are needed.
     Incomplete,
     /// A request.
     Packet {
-        /// What is asked.
+        /// The request.
         packet: Packet<'a>,
         /// Its length.
         used: usize,
     },
-    /// A request with a long value, as far as that.
+    /// A request with a long value, without the value.
     Upload {
-        /// What is asked.
+        /// The request.
         packet: Packet<'a>,
         /// Its length without the value.
         used: usize,
         /// Length of the value, which follows.
         value_bytes: usize,
     },
-    /// Nothing that could be executed.
+    /// Bytes that are not an executable request.
     Refused(PacketRefused),
 }
 
-/// Bytes that ask for nothing that could be executed.
+/// Bytes that are not an executable request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRefused {
-    /// What is answered, and to what; none if nothing is to be said.
+    /// The response, and the head that it repeats; `None` if no response is sent.
     pub answer: Option<(PacketHead, PacketStatus)>,
-    /// How many bytes of the input are dealt with.
+    /// How many bytes of the input are consumed.
     pub used: usize,
-    /// How many bytes after those are to be dropped unread.
+    /// How many bytes after those the caller has to discard.
     pub swallow: usize,
     /// Whether the connection ends here.
     pub close: bool,
 }
 
-/// The lengths that a head tells.
+/// The lengths in a head.
 #[derive(Clone, Copy)]
 struct Lengths {
     extras: usize,
@@ -117,7 +118,7 @@ pub fn decode(input: &[u8], value_bytes_max: usize) -> PacketDecoded<'_> {
     )
 }
 
-/// Reads what follows the head, as far as it is there.
+/// Reads the packet behind the head, as far as it has arrived.
 #[inline]
 fn with_body<'a>(
     input: &'a [u8],
@@ -154,7 +155,7 @@ fn with_body<'a>(
             value_bytes: lengths.value,
         }
     } else {
-        // Nobody's name and password are so long.
+        // No valid name and password are that long.
         PacketDecoded::Refused(PacketRefused {
             answer: Some((head, PacketStatus::Denied)),
             used,
@@ -176,7 +177,7 @@ fn long_number(extras: &[u8], at: usize) -> u64 {
     u64::from(number(extras, at)) << 32 | u64::from(number(extras, at + 4))
 }
 
-/// What an opcode, not that of a quiet form, asks with these extras.
+/// The operation of an opcode that is not a quiet form, with these extras.
 #[inline]
 fn asks(code: u8, extras: &[u8], key: &[u8]) -> Asks {
     let store = |verb| Asks::Store {
@@ -252,7 +253,7 @@ fn without_head(input: &[u8]) -> PacketDecoded<'_> {
     }
 }
 
-/// Ends the connection without a word: nobody knows where the next packet begins.
+/// Closes the connection without a response: the start of the next packet is unknown.
 #[cold]
 fn hang_up(input: &[u8]) -> PacketDecoded<'_> {
     PacketDecoded::Refused(PacketRefused {

@@ -1,7 +1,7 @@
 //! The table of the binary protocol's requests, and the section of the page made from it.
 //!
-//! One row for what is asked; a quiet form beside it is another opcode of the same. The decoder
-//! takes from here which parts a request has to have.
+//! One row for each operation; its quiet form is another opcode of the same row. The decoder takes
+//! from here which parts a request has to have.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub struct Operation {
     pub code: u8,
     /// The opcode of its quiet form.
     pub quiet_code: Option<u8>,
-    /// What its extras are.
+    /// The fields of its extras.
     pub extras: &'static str,
     /// Length of its extras.
     pub extras_bytes: u8,
@@ -24,7 +24,7 @@ pub struct Operation {
     pub key: Part,
     /// Whether it has a value.
     pub value: Part,
-    /// What it does.
+    /// One line of documentation.
     pub summary: &'static str,
 }
 
@@ -142,7 +142,7 @@ const ROWS: [Option<(&Operation, bool)>; CODES] = {
 };
 
 impl Operation {
-    /// What an opcode asks for, and whether quietly.
+    /// The operation of an opcode, and whether it is the quiet form.
     #[inline]
     #[must_use]
     pub fn of(code: u8) -> Option<(&'static Operation, bool)> {

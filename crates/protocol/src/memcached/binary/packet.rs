@@ -1,4 +1,4 @@
-//! Packets: what a client asks in the binary protocol, borrowed from the bytes it sent.
+//! Packets: requests in the binary protocol, borrowed from the received bytes.
 //!
 //! Invariant: a decoded packet has the parts that its row of
 //! [`OPERATIONS`](super::OPERATIONS) names; keys have at most
@@ -6,7 +6,7 @@
 
 use super::super::request::{Stats, Verb};
 
-/// What an answer repeats of its request.
+/// The fields of a request that its response repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHead {
     /// The opcode, as sent.
@@ -20,9 +20,9 @@ pub struct PacketHead {
 /// A request whose lengths fit together.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// What the answer repeats.
+    /// The fields that the response repeats.
     pub head: PacketHead,
-    /// What is asked.
+    /// The operation.
     pub asks: Asks,
     /// The version that the item must have; zero for any.
     pub version: u64,
@@ -32,7 +32,7 @@ pub struct Packet<'a> {
     pub value: &'a [u8],
 }
 
-/// What is asked.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
     /// get, gat and their forms with the key
@@ -44,16 +44,16 @@ pub enum Asks {
     },
     /// touch
     Touch {
-        /// When the item goes, as sent.
+        /// When the item expires, as sent.
         exptime: u32,
     },
     /// set, add, replace, append, prepend; [`Verb::Cas`] is never among them.
     Store {
-        /// What to do with the value.
+        /// How to store the value.
         verb: Verb,
         /// The client's opaque flags.
         flags: u32,
-        /// When the item goes, as sent.
+        /// When the item expires, as sent.
         exptime: u32,
     },
     /// delete
@@ -62,9 +62,9 @@ pub enum Asks {
     Count {
         /// The amount.
         delta: u64,
-        /// What is stored on a miss, and when it goes.
+        /// The value stored on a miss, and its exptime.
         initial: Option<(u64, u32)>,
-        /// Whether the amount is taken away.
+        /// Whether the amount is subtracted.
         subtract: bool,
     },
     /// flush
@@ -72,7 +72,7 @@ pub enum Asks {
         /// When, as sent; zero for at once.
         delay: u32,
     },
-    /// stat; none for a name that nobody knows
+    /// stat; none for an unknown name
     Stat(Option<Stats>),
     /// noop, verbosity
     Okay,

@@ -22,9 +22,9 @@ pub enum PacketStatus {
     NotStored,
     /// The value to count is no number.
     NotANumber,
-    /// Who asks may not, or gave a wrong name or password.
+    /// The client lacks the permission, or sent a wrong user name or password.
     Denied,
-    /// Nobody knows the opcode.
+    /// The opcode is unknown.
     Unknown,
     /// All memory is held by values in transfer.
     NoMemory,
@@ -54,7 +54,7 @@ impl PacketStatus {
         }
     }
 
-    /// What the body of an answer with it says.
+    /// The body of a response with this status.
     #[must_use]
     pub const fn text(self) -> &'static [u8] {
         match self {
@@ -126,7 +126,7 @@ pub fn done(out: &mut Vec<u8>, head: PacketHead, version: u64, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// Appends an answer that says what went wrong.
+/// Appends an error response.
 pub fn failed(out: &mut Vec<u8>, head: PacketHead, status: PacketStatus) {
     failed_for(out, head, status, status.text());
 }
@@ -151,7 +151,7 @@ pub fn missed_key(out: &mut Vec<u8>, head: PacketHead, key: &[u8]) {
     out.extend_from_slice(key);
 }
 
-/// Appends what stands before a value: head, flags, and the key, empty if it is not asked for.
+/// Appends the part before a value: head, flags, and the key, empty if it is not requested.
 #[inline]
 pub fn value_head(
     out: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Commands of operators: statistics, listings, flush, and what this server has no use for.
+//! Commands of operators: statistics, listings, flush, and commands without effect here.
 //!
 //! Words after the command may be cut short anywhere (`stats set`), as memcached compares them;
 //! commands other than stats are found behind leading spaces, too.
@@ -14,7 +14,7 @@ const CLASSES: u32 = 64;
 const CLASS: u32 = 1;
 /// Least memory in MiB that cache_memlimit takes.
 const MEMLIMIT_MIB_MIN: u32 = 8;
-/// Most memory in MiB that cache_memlimit believes.
+/// Most memory in MiB that cache_memlimit accepts.
 const MEMLIMIT_MIB_MAX: u32 = 1_000_000_000;
 
 /// Whether `word` is the beginning of `name`.
@@ -22,7 +22,7 @@ fn begins(name: &str, word: &[u8]) -> bool {
     name.as_bytes().starts_with(word)
 }
 
-/// stats, with what follows it.
+/// Parses the words after stats.
 pub(super) fn stats(mut tokens: Tokens<'_>) -> Result<Request<'_>, Refused> {
     let Some(group) = tokens.next() else {
         return Ok(Request::Stats(Stats::General));

@@ -1,7 +1,7 @@
-//! Storage command lines: what comes before a value.
+//! Storage command lines: the line before a value.
 //!
-//! A line that names its value's length but is wrong otherwise has its value dropped with it;
-//! a line that does not even do that is dropped alone, and its value is read as commands.
+//! If a line has a valid length but another error, its value is discarded with it; without a valid
+//! length the line is discarded alone, and its value is read as commands.
 
 use super::super::KEY_BYTES_MAX;
 use super::super::meta::Meta;
@@ -25,9 +25,9 @@ fn value_bytes(token: &[u8]) -> Result<usize, Refused> {
         .ok_or(Refused::line(BAD_FORMAT))
 }
 
-/// What stands behind `set` and a key in its usual form: flags, exptime and bytes, one space before
-/// them, digits that all of memcached's ways to read a number agree on; and what follows. None in
-/// any other form: [`classic`] is to be asked.
+/// Parses the text behind `set` and a key in its usual form: flags, exptime and bytes, each after
+/// one space, with digits on which all of memcached's number parsers agree; and the rest of the
+/// line. `None` for any other form, which [`classic`] parses.
 #[inline]
 pub(super) fn plain_set<'a>(key: &'a [u8], text: &'a [u8]) -> Option<(Line<'a>, &'a [u8])> {
     let (flags, rest) = plain_number(text)?;
@@ -47,7 +47,7 @@ pub(super) fn plain_set<'a>(key: &'a [u8], text: &'a [u8]) -> Option<(Line<'a>, 
     is_right.then_some((line, rest))
 }
 
-/// The number behind one space, and what follows its digits.
+/// The number behind one space, and the rest after its digits.
 #[inline]
 fn plain_number(text: &[u8]) -> Option<(u32, &[u8])> {
     let [b' ', text @ ..] = text else {

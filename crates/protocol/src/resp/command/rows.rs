@@ -1,7 +1,7 @@
-//! Rows: what the table of commands and [`Verb`](super::Verb) are made of.
+//! Rows: the macro that makes the table of commands and [`Verb`](super::Verb).
 //!
-//! A row: verb, name, arity, flags, keys, group, version, what it does, what it costs; a command
-//! with subcommands has their rows in braces. The rows: table.rs.
+//! A row: verb, name, arity, flags, keys, group, version, summary, complexity; a command with
+//! subcommands has their rows in braces. The rows: table.rs.
 
 macro_rules! row {
     ($verb:ident $name:literal $arity:literal [$($flag:ident)*] $keys:ident $group:ident
@@ -31,7 +31,7 @@ macro_rules! commands {
                 $sub_complexity:literal;
         )*})?;
     )*) => {
-        /// What a request asks for: one variant for each row of the table.
+        /// The command of a request: one variant for each row of the table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Verb {
             $(

@@ -1,6 +1,6 @@
 //! The rows of the table of commands.
 //!
-//! What a row is made of: rows.rs. Arity, flags and keys are those that Redis 7.4 reports; commands
+//! The layout of a row: rows.rs. Arity, flags and keys are those that Redis 7.4 reports; commands
 //! that only later versions, Valkey or this server have follow the same rules.
 
 use super::{Command, Flags, Group, Keys};

@@ -1,6 +1,6 @@
 //! A request as a line of words, as people type it.
 //!
-//! Words stand between blanks. In double quotes a backslash begins an escape (`\n`, `\r`, `\t`,
+//! Words are separated by blanks. In double quotes a backslash begins an escape (`\n`, `\r`, `\t`,
 //! `\b`, `\a`, `\xff`, any other byte for itself), in single quotes only before a single quote. A
 //! closing quote ends the word.
 //!
@@ -91,8 +91,8 @@ fn after_blanks(line: &[u8]) -> &[u8] {
     &line[start.unwrap_or(line.len())..]
 }
 
-/// Appends the first word to `word` and returns what follows; `None` if a quote is not closed, or
-/// is closed in the middle of a word.
+/// Appends the first word to `word` and returns the rest; `None` if a quote is not closed, or is
+/// closed in the middle of a word.
 fn unquote<'a>(line: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     let mut rest = line;
     loop {
@@ -109,14 +109,14 @@ fn unquote<'a>(line: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     }
 }
 
-/// What follows a closing quote, which has to be a blank or nothing.
+/// The text after a closing quote, which has to begin with a blank or be empty.
 fn closed(rest: &[u8]) -> Option<&[u8]> {
     rest.first()
         .is_none_or(|byte| is_blank(*byte))
         .then_some(rest)
 }
 
-/// Appends what is in double quotes and returns what follows them.
+/// Appends the text in double quotes and returns the rest behind them.
 fn double_quoted<'a>(line: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     let mut rest = line;
     loop {
@@ -136,7 +136,7 @@ fn double_quoted<'a>(line: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     }
 }
 
-/// Appends what is in single quotes and returns what follows them.
+/// Appends the text in single quotes and returns the rest behind them.
 fn single_quoted<'a>(line: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     let mut rest = line;
     loop {
