@@ -19,12 +19,12 @@ const COMMANDS: [&[u8]; 7] = [
 /// Whether a script may touch keys that are not known before it runs.
 #[derive(Debug, Default)]
 pub struct AnyKeys(
-    // Relaxed: it orders nothing; who sees it late runs once more as before.
+    // Relaxed: it orders nothing; a thread that sees it late restarts the script once more.
     AtomicBool,
 );
 
 impl AnyKeys {
-    /// What the source of a script tells.
+    /// Derives it from the source of a script.
     #[must_use]
     pub fn of(source: &[u8]) -> AnyKeys {
         AnyKeys(AtomicBool::new(AnyKeys::named_in(source)))

@@ -1,10 +1,10 @@
 //! Script cache: sources of scripts by their digest, shared by all event loops.
 //!
-//! Bounded by count and bytes. Scripts that came by EVAL leave first, the least recently run ones:
-//! a client that meets NOSCRIPT sends the source again. Scripts that SCRIPT LOAD brought stay until
-//! SCRIPT FLUSH as long as they take no more than half of the bounds, so no flood of EVAL evicts
-//! them. Of those that several users hold the ones leave of the user who holds most, so that nobody
-//! pushes out what others hold without holding less than they do.
+//! Bounded by count and bytes. Scripts that came by EVAL are evicted first, least recently used
+//! ones before others: a client that gets NOSCRIPT sends the source again. Scripts loaded by SCRIPT
+//! LOAD stay until SCRIPT FLUSH as long as they take no more than half of the bounds, so no flood
+//! of EVAL evicts them. Evictions take scripts of the user who holds most, so that no user can
+//! evict scripts of users who hold less.
 //!
 //! Each user who has sent a source holds its script, and it counts for each.
 
@@ -16,7 +16,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::any_keys::AnyKeys;
 
-/// Most scripts that are kept.
+/// Most cached scripts.
 pub const SCRIPTS_MAX: usize = 10_000;
 /// Most bytes that the kept sources have together.
 pub const SOURCE_BYTES_MAX: usize = 16 << 20;
@@ -35,7 +35,7 @@ pub type SourceDigest = [u8; 40];
 /// One script.
 #[derive(Debug)]
 pub struct Script {
-    /// What it is known by.
+    /// The digest of its source.
     pub digest: SourceDigest,
     /// Its program, shebang line included.
     pub source: Box<[u8]>,
@@ -90,10 +90,10 @@ pub enum Origin {
 #[derive(Debug, Default)]
 struct Kept {
     by_digest: RapidHashMap<SourceDigest, CachedScript>,
-    /// What each user holds who has sent a source.
+    /// The scripts of each user who has sent a source.
     shelves: HashMap<(Arc<str>, Origin), Shelf>,
     uses: u64,
-    /// What is on all shelves, of those that came by EVAL and by SCRIPT LOAD.
+    /// The totals of all shelves, for scripts that came by EVAL and by SCRIPT LOAD.
     held: [Holding; 2],
     /// Counts the flushes.
     generation: u64,
@@ -108,7 +108,7 @@ struct Holding {
     bytes: usize,
 }
 
-/// What one user holds of one origin.
+/// The scripts that one user holds of one origin.
 #[derive(Debug, Default)]
 struct Shelf {
     /// Digests by when they were used last.
@@ -122,7 +122,7 @@ struct CachedScript {
     holders: Vec<Holder>,
 }
 
-/// Who holds a script, how it came, and the number of its last use.
+/// A user who holds a script, how it was loaded, and the number of its last use.
 #[derive(Debug)]
 struct Holder {
     shelf: (Arc<str>, Origin),
@@ -130,8 +130,8 @@ struct Holder {
 }
 
 impl Scripts {
-    /// The script of this source, which is kept for `owner` if it is not too long: a user's name,
-    /// or nothing where there are no users.
+    /// The script of this source, which is cached for `owner` if it is not too long. `owner` is a
+    /// user's name, or empty where there are no users.
     pub fn load(&self, source: &[u8], owner: &str, origin: Origin) -> Arc<Script> {
         let digest = digest(source);
         let mut kept = self.lock();
@@ -261,7 +261,7 @@ impl Kept {
         shelf.bytes += bytes;
     }
 
-    /// Takes a script of so many bytes from the shelf of who held it.
+    /// Removes a script of this many bytes from the shelf of a holder.
     fn take_off(&mut self, holder: &Holder, bytes: usize) {
         let held = &mut self.held[holder.shelf.1 as usize];
         held.scripts -= 1;
@@ -275,7 +275,7 @@ impl Kept {
         }
     }
 
-    /// Takes the least recently used script from the shelf of who holds most; whether there was
+    /// Evicts the least recently used script of the user who holds most; returns whether there was
     /// one.
     fn drop_one(&mut self) -> bool {
         let loaded = self.held[Origin::Loaded as usize];
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn loaded_scripts_stay_however_many_others_are_run() {
         let scripts = Scripts::default();
-        // What was evaluated before is loaded from then on, and stays so.
+        // Loading an evaluated script makes it a loaded one, and it stays so.
         scripts.load(b"return 'first'", "one", EVALUATED);
         let loaded: Vec<Arc<Script>> = ["return 'first'", "return 'second'"]
             .into_iter()

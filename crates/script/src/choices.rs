@@ -1,8 +1,8 @@
-//! Choices: what a script may choose about JSON. They last until its run ends.
+//! Choices: the JSON settings of a script. They last until its run ends.
 //!
 //! Source: the manual of lua-cjson 2.1.
 
-/// Deepest nesting, whatever a script chooses.
+/// Deepest nesting, whatever the settings.
 pub(super) const NESTING_MAX: i32 = 1_000;
 
 /// The choices of one instance of the library.
@@ -18,7 +18,7 @@ pub(super) struct Choices {
     pub(super) decode_depth_max: i32,
     /// Digits of a number.
     pub(super) digits: i32,
-    /// Shown, and nothing depends on it: no buffer is kept.
+    /// Reported to scripts, and without effect: no buffer is reused.
     pub(super) keeps_buffer: bool,
     /// A place in the words `off`, `on` and `null`.
     pub(super) encodes_invalid: usize,

@@ -28,7 +28,7 @@ pub(super) const COUNTED: &str = "ignore_error_stats_update";
 /// Deepest nesting of a reply, in both directions.
 const DEPTH_MAX: usize = 128;
 
-/// What a script returned.
+/// The result of a script.
 #[derive(Debug)]
 pub struct Answer {
     pub(super) value: Value,
@@ -40,8 +40,8 @@ pub struct Answer {
 
 impl Answer {
     /// Appends the answer to replies in the client's version; `None` if it is too deep or long, or
-    /// the script's time is over, and then there is half an answer. Errors in it are
-    /// shown to `note`, with whether they are counted already.
+    /// the script's time limit is reached, and then the reply is incomplete. Errors in it are
+    /// passed to `note`, with whether they are counted already.
     pub fn write(&self, reply: &mut Reply<'_>, note: &dyn Fn(&[u8], bool)) -> Option<()> {
         let end = reply.out.len() + SCRIPT_REPLY_BYTES_MAX;
         let writer = ReplyWriter {
@@ -188,7 +188,7 @@ impl Reader<'_> {
         self.value_of(part, input, depth)
     }
 
-    /// The next part of the reply; what is in it follows.
+    /// The next part of the reply; its contents follow.
     fn part<'i>(&self, input: &mut &'i [u8], depth: usize) -> Result<Part<'i>> {
         self.shared.tick(self.lua)?;
         let part = value::read(input).filter(|_| depth <= DEPTH_MAX);
@@ -281,7 +281,7 @@ pub(super) fn sequence<V: IntoLua>(
     failed.map(|()| table)
 }
 
-/// Values up to the first error, which is kept.
+/// Values up to the first error, which is stored.
 struct UpToError<'f, I> {
     values: I,
     failed: &'f mut Result<()>,

@@ -1,8 +1,8 @@
 //! Functions: the libraries that clients have loaded, for all event loops.
 //!
-//! Only sources and what is known of their functions are kept here: each event loop runs a library
-//! in its own interpreter when it first calls one of its functions. A library lives until it is
-//! replaced or deleted; unlike scripts none leaves for another, so one too many is refused.
+//! Only sources and descriptions of their functions are stored here: each event loop runs a library
+//! in its own interpreter when it first calls one of its functions. A library stays until it is
+//! replaced or deleted; unlike scripts none is evicted, so a library above the limit is refused.
 //!
 //! Invariant: names of libraries differ, and so do names of functions, in any case.
 //! Source: redis.io/docs/latest/develop/interact/programmability/functions-intro.
@@ -14,16 +14,16 @@ use rapidhash::RapidHashMap;
 
 use super::any_keys::AnyKeys;
 
-/// Most libraries that are kept.
+/// Most libraries that are stored.
 pub const LIBRARIES_MAX: usize = 1_000;
 /// Most functions that they have together.
 pub const FUNCTIONS_MAX: usize = 10_000;
-/// Most functions of one library: to register so many holds an event loop for some milliseconds.
+/// Most functions of one library: registering that many blocks an event loop for some milliseconds.
 pub const LIBRARY_FUNCTIONS_MAX: usize = 1_000;
 /// Most bytes that they take together: sources, names and descriptions. `FUNCTION DUMP` answers
 /// them in one piece.
 pub const LIBRARY_BYTES_MAX: usize = 8 << 20;
-/// What a library and a function take beside these.
+/// The memory that a library or a function takes beside these, in bytes.
 const FUNCTION_BYTES: usize = 256;
 
 /// The flags of a function, as they are listed.
@@ -35,7 +35,7 @@ const FLAGS: [&str; 5] = [
     "allow-cross-slot-keys",
 ];
 
-/// What a function says about itself.
+/// The flags that a function declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionFlags(u8);
 
@@ -61,14 +61,14 @@ impl FunctionFlags {
     }
 }
 
-/// What is known of a function.
+/// A function as its library registered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryFunction {
     /// Its name, of letters, digits and underscores.
     pub name: String,
-    /// What its library says that it does.
+    /// The description that its library gives.
     pub description: Option<Vec<u8>>,
-    /// What it may do.
+    /// Its declared flags.
     pub flags: FunctionFlags,
 }
 
@@ -103,14 +103,14 @@ pub(super) fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(is_word)
 }
 
-/// What happens to libraries that are there when others come.
+/// How new libraries affect existing ones, as in FUNCTION RESTORE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LibraryArrival {
-    /// They stay, and another of the same name is refused.
+    /// Existing libraries stay, and a new one of the same name is an error.
     Append,
-    /// Those of the same names go.
+    /// New libraries replace those of the same names.
     Replace,
-    /// All go.
+    /// All existing libraries are removed.
     Flush,
 }
 
@@ -119,14 +119,14 @@ pub enum LibraryArrival {
 pub struct FoundFunction {
     /// The library.
     pub library: Arc<FunctionLibrary>,
-    /// Its number among all that there ever were.
+    /// Its number, unique among all libraries since the start.
     pub id: u64,
     /// Which one of the library's functions it is.
     pub(super) place: usize,
 }
 
 impl FoundFunction {
-    /// What is known of the function.
+    /// The function as its library registered it.
     #[must_use]
     pub fn function(&self) -> &LibraryFunction {
         &self.library.functions[self.place]
@@ -254,8 +254,8 @@ impl KeptLibraries {
         true
     }
 
-    /// Libraries that go together with each other and with those of these that stay. The texts are
-    /// Redis's where it has one.
+    /// Collects new libraries, after a check that they agree with each other and with the existing
+    /// ones that stay. The error texts are Redis's where it has one.
     fn coming(
         &self,
         added: Vec<FunctionLibrary>,

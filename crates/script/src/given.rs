@@ -6,7 +6,7 @@ use mlua::{Lua, LuaString, Result, Value};
 
 use super::shared::{Shared, fail};
 
-/// What a function was called with; places count from 1.
+/// The arguments of a function; positions count from 1.
 pub(super) struct Given<'a> {
     pub(super) lua: &'a Lua,
     pub(super) shared: &'a Shared,

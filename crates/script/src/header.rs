@@ -1,5 +1,5 @@
-//! Header: the shebang line that may stand before a script, `#!lua flags=no-writes,...`, and the
-//! one that stands before a library, `#!lua name=...`.
+//! Header: the optional shebang line of a script, `#!lua flags=no-writes,...`, and the one of a
+//! library, `#!lua name=...`.
 //!
 //! Source: redis.io/docs/latest/develop/interact/programmability/eval-intro, "Script flags".
 
@@ -7,7 +7,7 @@ use cellar_protocol::resp::unquoted_words;
 
 use super::functions::is_name;
 
-/// What a script says about itself.
+/// The declarations in a script's shebang line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
     /// Whether there is a shebang line.
@@ -19,7 +19,7 @@ pub struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// Reads what stands before a program; the error is Redis's text.
+    /// Reads the shebang line of a script; the error is Redis's text.
     ///
     /// # Errors
     /// A text for the client.
@@ -58,7 +58,7 @@ impl Header<'_> {
     }
 }
 
-/// What a library says about itself.
+/// The declarations in a library's shebang line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryHeader<'a> {
     /// Its name.
@@ -68,7 +68,7 @@ pub struct LibraryHeader<'a> {
 }
 
 impl LibraryHeader<'_> {
-    /// Reads what stands before a library's program; the error is Redis's text.
+    /// Reads the shebang line of a library; the error is Redis's text.
     ///
     /// # Errors
     /// A text for the client.
@@ -113,7 +113,7 @@ impl LibraryHeader<'_> {
     }
 }
 
-/// What is said of a name that neither a library nor a function may have.
+/// The error for an invalid name of a library or a function.
 pub(super) const WRONG_NAME: &str = "ERR Library names can only contain letters, numbers, or \
     underscores(_) and must be at least one character long";
 

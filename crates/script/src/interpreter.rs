@@ -25,14 +25,14 @@ use super::shared::{MEMORY_BYTES_MAX, Shared, Unlimited};
 const MEMORY_BYTES_KEPT_MAX: usize = 8 << 20;
 /// Most compiled scripts that one event loop keeps.
 const COMPILED_MAX: usize = 1_000;
-/// Longest text of an error that is kept.
+/// Longest stored text of an error.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
-/// What runs the commands of a script.
+/// Runs the commands of a script.
 pub trait Host {
-    /// Runs a command and gives its reply, in the form of `proto`, to `take`; if that is an error,
-    /// it has been counted. A command that works
-    /// in steps asks between them whether the script's time `is_over`, and does no more if so.
+    /// Runs a command and passes its reply, in the form of `proto`, to `take`; if that is an error,
+    /// it has been counted. A command that works in steps checks between them whether the script's
+    /// time `is_over`, and stops if so.
     fn call(
         &mut self,
         args: &[&[u8]],
@@ -41,7 +41,7 @@ pub trait Host {
         take: &mut dyn FnMut(&[u8]),
     );
 
-    /// Whether the script is to end here, because it will be run anew: none of its commands has
+    /// Whether the script has to end here, because it will be restarted: none of its commands has
     /// changed anything.
     fn is_given_up(&self) -> bool {
         false
@@ -57,26 +57,26 @@ pub trait Host {
 /// One run of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// What is run.
+    /// The program to run.
     pub program: Program<'a>,
-    /// Names of keys: what a script finds in `KEYS`, a function in its first argument.
+    /// Names of keys: `KEYS` of a script, the first argument of a function.
     pub keys: &'a [&'a [u8]],
-    /// What a script finds in `ARGV`, a function in its second argument.
+    /// `ARGV` of a script, the second argument of a function.
     pub args: &'a [&'a [u8]],
     /// How long it may run, in milliseconds.
     pub time_ms_max: u64,
 }
 
-/// What a run runs.
+/// A program that can be run.
 #[derive(Clone, Copy, Debug)]
 pub enum Program<'a> {
     /// A script.
     Script {
-        /// What it is known by.
+        /// The cached script.
         script: &'a Script,
         /// Its program, without a shebang line's text.
         body: &'a [u8],
-        /// Of a former one nothing is kept that was compiled.
+        /// Compiled programs of an earlier generation are discarded.
         generation: u64,
     },
     /// A function of a library.
@@ -97,7 +97,7 @@ pub enum RunError {
     Failed(Vec<u8>, Option<usize>),
     /// The same with the error of a command, which was counted where it happened.
     Passed(Vec<u8>, Option<usize>),
-    /// It took longer than so many milliseconds.
+    /// It ran longer than this many milliseconds.
     Ended(u64),
 }
 
@@ -126,7 +126,7 @@ pub struct Interpreter {
 struct Machine {
     lua: Lua,
     shared: Rc<Shared>,
-    /// What the prelude was called with.
+    /// The table that the prelude was called with.
     host: Table,
     environment: Table,
     /// Whether `host` has the environment of functions or that of scripts; none before the first
@@ -160,7 +160,7 @@ impl Interpreter {
         machine.end(time_ms_max, compiled.map(drop))
     }
 
-    /// Runs a library, and tells which functions it registers.
+    /// Runs a library, and returns the functions that it registers.
     ///
     /// # Errors
     /// [`RunError`].
@@ -269,7 +269,7 @@ impl Machine {
         Err(failure(&value))
     }
 
-    /// The end of a run: its result, unless its time was over.
+    /// The end of a run: its result, unless it has reached its time limit.
     fn end<R>(
         &self,
         time_ms_max: u64,
@@ -334,7 +334,7 @@ impl Machine {
         calls::with_host(host, || self.run.call((program, keys, args, is_function)))
     }
 
-    /// Sets what code sees that `loadstring` compiles: the environment of functions or of scripts.
+    /// Sets the environment of code that `loadstring` compiles: that of functions or of scripts.
     fn choose_environment(&self, of_functions: bool) -> Result<()> {
         if self.sees_functions.get() == Some(of_functions) {
             return Ok(());
@@ -350,7 +350,7 @@ impl Machine {
     }
 }
 
-/// What the prelude says about a script that failed.
+/// Converts the prelude's report about a script that failed.
 fn failure(value: &Value) -> RunError {
     let Value::Table(table) = value else {
         let text = match value {

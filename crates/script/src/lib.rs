@@ -1,13 +1,13 @@
 //! Scripts: Lua 5.1 programs of clients, in a sandbox.
 //!
-//! [`Scripts`] keeps the sources by their digest for all event loops; each loop has one
-//! [`Interpreter`], made when the first script comes, which compiles and runs them. What a script
-//! asks of the server goes through a [`Host`], given anew for each run. [`Functions`] keeps
-//! libraries likewise: an interpreter runs one when it first calls one of its functions.
+//! [`Scripts`] stores the sources by their digest for all event loops; each loop has one
+//! [`Interpreter`], made for the first script, which compiles and runs them. Commands of a script
+//! go through a [`Host`], which is passed to each run. [`Functions`] stores libraries likewise: an
+//! interpreter runs one when it first calls one of its functions.
 //!
-//! Invariant: nothing a script does outlives its run, save the keys it wrote and what a library has
-//! in local variables: all tables that scripts share are read-only to them. Time, memory, depth and
-//! size of what it does are bounded.
+//! Invariant: no effect of a script outlives its run, except the keys it wrote and the local
+//! variables of a library: all tables that scripts share are read-only to them. Time, memory, depth
+//! and size are bounded.
 //!
 //! Why: docs/decisions/0019-lua-in-a-sandbox.md. Tests: server/tests/resp_scripts.rs.
 #![forbid(unsafe_code)]
@@ -17,15 +17,15 @@ mod cache;
 mod functions; // which libraries there are, and their functions
 mod header;
 mod random;
-mod limit; // how long a script may run, who looks at the clock
-mod choices; // what a script chooses about JSON
+mod limit; // the time limit of a script
+mod choices; // the JSON settings of a script
 mod shared;
 mod given; // arguments of the libraries' functions
 mod libraries; // struct, cmsgpack, bit, cjson
 mod convert;
 mod pattern;
 mod texts;
-mod registering; // what a library registers while it is loaded
+mod registering; // registers functions of a library while it is loaded
 mod library;
 mod interpreter;
 

@@ -1,6 +1,6 @@
 //! Libraries: `struct`, `cmsgpack`, `bit` and `cjson`, as Redis's scripts have them.
 //!
-//! Each function looks at the clock in proportion to its work and knows the size of what it makes.
+//! Each function checks the time limit in proportion to its work and knows the size of its result.
 //! Tests: server/tests/resp_script_libraries.rs; foreign-clients/libraries.py beside redis-server.
 
 mod bits;

@@ -1,4 +1,4 @@
-//! Library: what the sandbox's prelude takes from the server, beside commands.
+//! Library: functions of the server for the sandbox's prelude, besides commands.
 
 use std::rc::Rc;
 
@@ -91,7 +91,8 @@ fn raised(lua: &Lua, raised: Option<Raised>) -> Result<Value> {
     })
 }
 
-/// A line in the server's log; what a script says stays one line and moves no cursor.
+/// A line in the server's log; a script's text stays one line, and control characters have no
+/// effect.
 fn log(level: i64, text: &[u8]) {
     let text = &text[..text.len().min(LOG_BYTES_MAX)];
     let text = printable(&String::from_utf8_lossy(text));
@@ -103,7 +104,7 @@ fn log(level: i64, text: &[u8]) {
     }
 }
 
-/// Functions for what searches in strings.
+/// Adds functions that search in strings.
 fn add_searches(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     let state = Rc::clone(shared);
     let check = lua.create_function(
@@ -175,7 +176,7 @@ fn add_memory(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     host.raw_set("collect", collect)
 }
 
-/// Adds the compiler, once the environment of what it compiles is there.
+/// Adds the compiler, once the environment of compiled code exists.
 pub(super) fn add_compiler(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     let (environment, state) = (host.clone(), Rc::clone(shared));
     let load = lua.create_function(move |lua, (text, name): (LuaString, Option<LuaString>)| {
@@ -194,11 +195,11 @@ pub(super) fn add_compiler(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Resu
 }
 
 /// Compiles text; never bytecode, which could break out of the interpreter. The inner error says
-/// why it is no program.
+/// why it is invalid.
 ///
-/// Lua's compiler gets the text in pieces, and the clock is looked at for each. The first piece is
-/// never empty: Lua keeps the name of what it compiles only when it has seen a character, and
-/// collects garbage while it is handed a piece.
+/// Lua's compiler gets the text in pieces, and the time limit is checked for each. The first piece
+/// is never empty: Lua references the name of the chunk only when it has read a character, and may
+/// collect garbage while it gets a piece.
 pub(super) fn compile(
     lua: &Lua,
     shared: &Shared,
@@ -213,8 +214,8 @@ pub(super) fn compile(
     let load = lua.globals().raw_get::<Function>("load")?;
     let name = lua.create_string(name)?;
     let mut pieces = text.chunks(PIECE_BYTES);
-    // Of a program whose strings are all in use a collector that goes along would find nothing to
-    // free. What scripts compile may be as long as their memory, and needs it.
+    // For a program whose strings are all in use, an incremental collector would find nothing to
+    // free. A longer program may be as long as the memory of scripts, and needs the collector.
     let is_uncollected = (UNCOLLECTED_BYTES_MIN..=PROGRAM_BYTES_MAX).contains(&text.len());
     if is_uncollected {
         lua.gc_stop();
@@ -244,7 +245,7 @@ pub(super) fn compile(
     }
 }
 
-/// The line of the script or library that is being executed, and what it is called in errors.
+/// The line of the script or library that is being executed, and its name in errors.
 fn line(lua: &Lua) -> Option<(usize, &'static str)> {
     (1..LEVELS_MAX).find_map(|level| {
         lua.inspect_stack(level, |call| {

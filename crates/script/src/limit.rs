@@ -27,7 +27,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Starts the clock for a run of so many milliseconds.
+    /// Starts the clock for a run of `ms_max` milliseconds.
     pub(super) fn start(&self, ms_max: u64) {
         self.running.set(Some((Stopwatch::start(), ms_max)));
         self.is_ended.set(false);
@@ -54,7 +54,7 @@ impl Limit {
         self.running.get().map_or(0, left)
     }
 
-    /// Looks at the clock: whether the time is over.
+    /// Reads the clock; returns whether the time limit is reached.
     pub(super) fn is_over(&self) -> bool {
         let over = |(watch, ms_max): (Stopwatch, u64)| watch.us() / 1_000 >= ms_max;
         if !self.is_ended.get() && self.running.get().is_some_and(over) {
@@ -63,7 +63,7 @@ impl Limit {
         self.is_ended.get()
     }
 
-    /// Looks at the clock, and ends the script if its time is over.
+    /// Reads the clock, and ends the script if the time limit is reached.
     ///
     /// # Errors
     /// One that passes through every protected call.

@@ -1,8 +1,8 @@
-//! Pattern: what a search by a Lua pattern may cost, found before it runs.
+//! Pattern: the maximum cost of a search by a Lua pattern, computed before it runs.
 //!
-//! Lua's matcher looks at no clock while it works, and it tries every way in which repetitions can
-//! share a text. So the number of its steps is bounded from the pattern and the text's length, and
-//! a search whose bound is too high is refused. A search for plain text is linear and needs none.
+//! Lua's matcher does not check the time limit, and it tries every way in which repetitions can
+//! share a text. So a bound of its steps is computed from the pattern and the text's length, and a
+//! search whose bound is too high is refused. A search for plain text is linear and needs none.
 //!
 //! Source: Lua 5.1 reference manual, 5.4.1, "Patterns".
 
@@ -14,17 +14,17 @@ const SPECIAL: &[u8] = b"^$*+?.([%-";
 struct Item {
     /// Steps of one try.
     steps: u64,
-    /// How many ways there are to go on from one try.
+    /// How many ways there are to continue from one try.
     ways: u64,
 }
 
-/// Whether a pattern stands for itself.
+/// Whether a pattern has no special characters.
 pub(super) fn is_plain(pattern: &[u8]) -> bool {
     !pattern.iter().any(|byte| SPECIAL.contains(byte))
 }
 
-/// Where `wanted` first stands in `text`, from `init` on: a position from 1, or from the end if it
-/// is negative.
+/// The first occurrence of `wanted` in `text`, from `init` on: a position from 1, or from the end
+/// if it is negative.
 pub(super) fn find_plain(text: &[u8], wanted: &[u8], init: i64) -> Option<(usize, usize)> {
     let skipped = match usize::try_from(init) {
         Ok(position) => position.saturating_sub(1).min(text.len()),
@@ -36,8 +36,8 @@ pub(super) fn find_plain(text: &[u8], wanted: &[u8], init: i64) -> Option<(usize
     Some((start + 1, start + wanted.len()))
 }
 
-/// Most steps that a search for `pattern`, or for all that fits it, may take in a text of so many
-/// bytes. Cost: one pass over the pattern.
+/// Upper bound of the steps of a search for `pattern`, or for all its matches, in a text of this
+/// many bytes. Cost: one pass over the pattern.
 pub(super) fn steps_max(pattern: &[u8], text_bytes: usize) -> u64 {
     match pattern.strip_prefix(b"^") {
         Some(rest) => steps_from(rest, 1, text_bytes),
@@ -50,7 +50,7 @@ pub(super) fn steps_anywhere(pattern: &[u8], text_bytes: usize) -> u64 {
     steps_from(pattern, text_bytes as u64 + 1, text_bytes)
 }
 
-/// The bound for a search that begins at so many `places`.
+/// The bound for a search that begins at `places` positions.
 fn steps_from(pattern: &[u8], places: u64, text_bytes: usize) -> u64 {
     let length = text_bytes as u64 + 1;
     let (mut rest, mut branches) = (pattern, places);
@@ -69,7 +69,7 @@ fn steps_from(pattern: &[u8], places: u64, text_bytes: usize) -> u64 {
     steps
 }
 
-/// The pattern's first item and what is behind it.
+/// The pattern's first item and the rest.
 fn first_item(pattern: &[u8], length: u64) -> Option<(Item, &[u8])> {
     let once = |steps| Item { steps, ways: 1 };
     match pattern {

@@ -1,7 +1,8 @@
-//! Registering: `redis.register_function`, and what a library has registered while it is loaded.
+//! Registering: `redis.register_function`, and the functions that a library registers while it is
+//! loaded.
 //!
-//! The texts are those of Redis; where it looks at arguments in another order than they are given,
-//! so does this.
+//! The texts are those of Redis; where it checks arguments in another order than they are given, so
+//! does this.
 //!
 //! Source: redis.io/docs/latest/develop/programmability/lua-api, "redis.register_function".
 
@@ -13,7 +14,8 @@ use super::functions::{FunctionFlags, LibraryFunction, is_name};
 use super::header::WRONG_NAME;
 use super::shared::{ErrorReply, Raised, Shared};
 
-/// What is raised where the time is over or memory is, which says so by itself.
+/// The error where the time limit or the memory limit ended the library; the limit raises its own
+/// error, which replaces it.
 const ENDED: &str = "ERR the library was ended";
 
 /// Adds it to the table that the prelude is called with.

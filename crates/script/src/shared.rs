@@ -1,8 +1,8 @@
-//! Shared: what the interpreter and the functions of the sandbox share during a run.
+//! Shared: state of a run that the interpreter and the functions of the sandbox share.
 //!
-//! The clock of a run is also looked at every so many instructions. How many depends on the memory
-//! that the script has taken, which is looked at more often: with little memory no single
-//! instruction takes long, with much of it one may work on a string of many megabytes.
+//! The time limit is also checked every few instructions. How many depends on the memory that the
+//! script has taken, which is checked more often: with little memory no single instruction takes
+//! long, with much of it one may work on a string of many megabytes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -29,22 +29,22 @@ const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 4;
 /// Memory from which on it is much.
 const SMALL_BYTES_MAX: usize = 1 << 20;
 
-/// What a script's run shares with the host's functions.
+/// State that a script's run shares with the host's functions.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// How long the script may run.
     pub(super) limit: Limit,
     /// The version of replies that the script sees.
     pub(super) proto: Cell<Proto>,
-    /// The sequence of `math.random`, which goes on from script to script.
+    /// The sequence of `math.random`, which continues from script to script.
     random: Cell<Random>,
     /// The sequence that the script has chosen.
     pub(super) seeded: Cell<Option<Random>>,
-    /// What the error means that was raised last.
+    /// The error that was raised last.
     pub(super) raised: RefCell<Option<Raised>>,
-    /// What the script has chosen about JSON.
+    /// The JSON settings of the script.
     pub(super) json: Rc<Cell<Choices>>,
-    /// What the library that is being loaded has registered, each with what is called.
+    /// The functions that the library being loaded has registered.
     pub(super) registered: RefCell<Option<Registered>>,
     /// Memory that was in use when the run began.
     memory_before: Cell<usize>,
@@ -62,12 +62,12 @@ pub(super) struct ErrorReply {
     pub(super) is_counted: bool,
 }
 
-/// What a library has registered so far.
+/// The functions that a library has registered so far.
 #[derive(Debug)]
 pub(super) struct Registered {
     /// Functions as they were registered.
     pub(super) functions: Vec<LibraryFunction>,
-    /// What is called, by their names; in Lua, which has no room for thousands of values outside.
+    /// The Lua functions by name; in Lua, because Lua has no room for thousands of values outside.
     pub(super) called: Table,
     /// Their names in lower case.
     names: HashSet<String>,
@@ -113,7 +113,8 @@ impl Registered {
     }
 }
 
-/// What a function of the host raises. Lua sees an opaque value until the prelude asks for this.
+/// An error that a function of the host raises. Lua sees an opaque value until the prelude asks for
+/// the error.
 #[derive(Debug)]
 pub(super) enum Raised {
     /// A text.
@@ -123,7 +124,7 @@ pub(super) enum Raised {
 }
 
 impl Shared {
-    /// Begins a run of so many milliseconds at most.
+    /// Begins a run of at most `ms_max` milliseconds.
     pub(super) fn begin(&self, lua: &Lua, ms_max: u64) {
         self.limit.start(ms_max);
         self.raised.take();
@@ -167,13 +168,13 @@ impl Shared {
         })
     }
 
-    /// Checks that a string of so many bytes can be had before it is put together.
+    /// Checks that a string of this many bytes can be allocated before it is built.
     ///
     /// # Errors
     /// The one that Lua ends with where it has no memory.
     pub(super) fn check_room(&self, lua: &Lua, bytes: usize) -> Result<()> {
         if bytes > SMALL_BYTES_MAX && lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX {
-            // What is garbage may leave room for it.
+            // Collecting garbage may free enough memory.
             self.collect(lua)?;
             if lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX {
                 return Err(self.raise(Raised::Text(b"not enough memory".to_vec())));
@@ -229,7 +230,7 @@ impl Shared {
         share
     }
 
-    /// The error to return for what is to be raised.
+    /// The error to return for a value that is to be raised.
     pub(super) fn raise(&self, raised: Raised) -> Error {
         self.raised.replace(Some(raised));
         Error::runtime("raised")
@@ -255,7 +256,7 @@ impl Default for Shared {
 
 /// While this exists, the Lua state has no memory limit. With a limit, the binding makes each
 /// string and table of the host in a protected call, which is several times slower. The host bounds
-/// what it makes. A script that uses too much afterwards gets no more memory.
+/// its strings and tables. A script that uses too much afterwards gets no more memory.
 #[derive(Debug)]
 pub(super) struct Unlimited<'l>(&'l Lua);
 

@@ -1,7 +1,7 @@
-//! Texts: functions of the sandbox that make strings or take them apart.
+//! Texts: functions of the sandbox that build or split strings.
 //!
-//! Where Lua's own function works byte by byte, or its result may be far larger than what it is
-//! given, one stands here instead: its size is known before it works, and it looks at the clock.
+//! Where Lua's own function works byte by byte, or its result may be far larger than its arguments,
+//! this module replaces it: the size is known before it runs, and it checks the time limit.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ pub(super) fn add(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
 
 /// Functions that read a text to its end.
 fn add_whole(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
-    // What is no text, nil above all, counts as an empty one.
+    // A value that is not a string, usually nil, counts as an empty one.
     let state = Rc::clone(shared);
     let sha1hex = lua.create_function(move |lua, value: Value| {
         state.limit.check()?;

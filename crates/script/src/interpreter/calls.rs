@@ -26,7 +26,7 @@ const ARGS_BYTES_KEPT_MAX: usize = 64 << 10;
 const ARGS_KEPT_MAX: usize = 1_024;
 
 scoped_thread_local! {
-    /// What runs the commands of the script that this event loop runs.
+    /// Runs the commands of the script that this event loop executes.
     static mut HOST: for<'a> &'a mut (dyn Host + 'a)
 }
 
@@ -47,7 +47,7 @@ pub(super) fn function(lua: &Lua, shared: &Rc<Shared>) -> Result<Function> {
         };
         let reply = call.run(args.make_contiguous(), &mut words);
         words.shrink();
-        // Also if it failed: a script may catch the error and go on.
+        // Checked even if it failed: a script may catch the error and continue.
         shared.limit.check()?;
         let reply = reply?;
         drop(unlimited);

@@ -18,15 +18,15 @@ use crate::shared::Registered;
 /// places that a script's arguments have, too.
 const CALLED_MAX: usize = 64;
 
-/// What a state has of libraries.
+/// The libraries of a Lua state.
 #[derive(Debug)]
 pub(super) struct Libraries {
-    /// What functions see.
+    /// The environment of functions.
     pub(super) environment: Table,
-    /// The metatable of the environment, and what leads from fences to their contents.
+    /// The metatable of the environment, and the map from fences to their contents.
     seen: Table,
     content_of: Table,
-    /// What the environment leads to, when functions run and while a library is loaded.
+    /// The targets of the environment, while functions run and while a library is loaded.
     of_functions: Table,
     of_loading: Table,
     /// Tables of functions by their names, by the numbers of their libraries; in Lua, which has no
@@ -36,12 +36,12 @@ pub(super) struct Libraries {
     ids: HashSet<u64>,
     /// Functions that were called, by the numbers of their libraries and their places in them.
     called: RapidHashMap<(u64, usize), Function>,
-    /// Libraries are those of this moment.
+    /// The generation of the loaded libraries.
     generation: u64,
 }
 
 impl Libraries {
-    /// None yet, by what the prelude has made.
+    /// No libraries yet, with the tables that the prelude has made.
     pub(super) fn of(lua: &Lua, made: &Table) -> Result<Libraries> {
         Ok(Libraries {
             environment: made.get("environment_of_functions")?,
@@ -96,7 +96,7 @@ impl Machine {
         }
     }
 
-    /// What is called for a function.
+    /// The Lua function to call for a function of a library.
     pub(super) fn function(
         &mut self,
         found: &FoundFunction,

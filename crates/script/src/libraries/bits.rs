@@ -6,7 +6,7 @@ use mlua::Result;
 
 use crate::given::Given;
 
-/// Added to a number so that its low 32 bits stand in the low bits of the sum: 2^52 + 2^51.
+/// Added to a number so that its low 32 bits are the low bits of the sum: 2^52 + 2^51.
 const SHIFTED: f64 = 6_755_399_441_055_744.0;
 
 /// The low 32 bits of the number at a place, rounded to a whole one.
@@ -29,8 +29,8 @@ pub(super) fn shift(given: &Given<'_>, run: fn(u32, u32) -> u32) -> Result<f64> 
     Ok(number_of(run(bits, bits_at(given, 2)? & 31)))
 }
 
-/// A function of any number of numbers, told of the first that is none, then of the last: the order
-/// in which redis-server looks at them.
+/// A function of any number of numbers. Arguments are checked in the order of redis-server: the
+/// first that is no number, then the last.
 pub(super) fn all(given: &Given<'_>, run: fn(u32, u32) -> u32) -> Result<f64> {
     let mut bits = bits_at(given, 1)?;
     for place in (2..=given.values.len()).rev() {

@@ -1,7 +1,7 @@
 //! MessagePack: the library `cmsgpack`.
 //!
 //! Source: github.com/msgpack/msgpack/blob/master/spec.md; answers and errors of redis-server 7,
-//! which packs what is nested too deeply, and what has no form, as nil.
+//! which packs values nested too deeply, and values without an encoding, as nil.
 
 use mlua::{LuaString, MultiValue, Result, Table, Value};
 
@@ -113,7 +113,7 @@ impl Packer<'_> {
         }
     }
 
-    /// The same, for counts that may stand in the code itself.
+    /// The same, for counts that fit into the code itself.
     fn short_count(&mut self, short: u8, code: u8, count: usize) {
         if count < 16 {
             self.out.push(short | count as u8);
@@ -173,7 +173,7 @@ pub(super) fn unpack_limit(given: &Given<'_>) -> Result<MultiValue> {
     unpack_some(given, limit, offset)
 }
 
-/// Values from an offset on, at most so many, and where the next begins; without either all values
+/// Up to `limit` values from an offset on, and where the next begins; without either, all values
 /// and nothing else.
 fn unpack_some(given: &Given<'_>, limit: i64, offset: i64) -> Result<MultiValue> {
     let data = given.text(1)?;
@@ -226,7 +226,7 @@ impl<'a> Unpacker<'a> {
         Ok(taken)
     }
 
-    /// A number of so many bytes.
+    /// An unsigned number of this many bytes.
     fn unsigned(&mut self, bytes: usize) -> Result<u64> {
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         Ok(self.bytes(bytes)?.iter().fold(0, add))
@@ -261,7 +261,7 @@ impl<'a> Unpacker<'a> {
             }
             0xcb => Value::Number(f64::from_bits(self.unsigned(8)?)),
             0xcc..=0xce => Value::Number(self.unsigned(1 << (code - 0xcc))? as f64),
-            // Redis reads eight bytes with a sign, whatever their code says.
+            // Redis reads eight bytes as a signed number, whatever their code.
             0xcf => Value::Number(self.signed(8)?),
             0xd0..=0xd3 => Value::Number(self.signed(1 << (code - 0xd0))?),
             0xd9..=0xdb => {

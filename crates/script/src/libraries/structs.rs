@@ -11,7 +11,7 @@ use crate::given::{Given, cut};
 const INTEGER_BYTES_MAX: usize = 32;
 /// The alignment that `!` without a number asks for.
 const ALIGN_DEFAULT: usize = 8;
-/// Most values on Lua's stack: what was given and what is answered.
+/// Most values on Lua's stack: arguments and results.
 const STACK_VALUES_MAX: usize = 7_900;
 
 /// A format that is read from its beginning.
@@ -24,17 +24,17 @@ struct Layout<'f> {
 /// One item of a format.
 struct PackedItem {
     option: u8,
-    /// Its bytes; zero for what has no size of its own.
+    /// Its bytes; zero for items without a size of their own.
     size: usize,
     /// Bytes before it, so that it is aligned.
     padding: usize,
 }
 
-/// What is wrong with a format.
+/// An error in a format.
 enum Fault {
-    /// Told as it is.
+    /// This text.
     Text(String),
-    /// An option that there is none.
+    /// An unknown option.
     Option(u8),
 }
 
@@ -61,7 +61,7 @@ impl<'f> Layout<'f> {
         }
     }
 
-    /// The next item, of something that has so many bytes before it.
+    /// The next item, of a structure that has `position` bytes before it.
     fn next(&mut self, position: usize) -> std::result::Result<Option<PackedItem>, Fault> {
         let Some((&option, rest)) = self.rest.split_first() else {
             return Ok(None);
@@ -115,7 +115,7 @@ impl<'f> Layout<'f> {
         number.ok_or_else(|| Fault::Text("integral size overflow".to_owned()))
     }
 
-    /// Takes what is no item but says how items are laid out.
+    /// Parses an option that is no item but changes the layout of items.
     fn control(&mut self, option: u8) -> std::result::Result<(), Fault> {
         match option {
             b' ' => {}
@@ -200,7 +200,7 @@ fn number_at(given: &Given<'_>, place: usize) -> Result<f64> {
     given.number(place)
 }
 
-/// A text of this item; `next` is the place behind its argument, which is what Redis names.
+/// A text of this item; `next` is the place behind its argument, which is the one that Redis names.
 fn put_text(
     given: &Given<'_>,
     item: &PackedItem,
@@ -253,7 +253,7 @@ pub(super) fn unpack(given: &Given<'_>) -> Result<MultiValue> {
     if first == 0 {
         return given.wrong(3, "offset must be 1 or greater");
     }
-    // What is negative is far behind the end.
+    // A negative position wraps to far behind the end.
     let mut position = first.wrapping_sub(1) as usize;
     let mut layout = Layout::new(&format);
     let mut values = Vec::new();
@@ -339,7 +339,7 @@ fn take_counted(given: &Given<'_>, rest: &[u8], values: &mut Vec<Value>) -> Resu
     Ok(text.len())
 }
 
-/// The number that bytes stand for: their low 64 bits.
+/// The number that bytes encode: their low 64 bits.
 fn integer(bytes: &[u8], is_big: bool, is_signed: bool) -> f64 {
     let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
     let number = if is_big {

@@ -10,13 +10,13 @@ use crate::given::Given;
 
 /// Words that choose a switch.
 const SWITCH: [&str; 2] = ["off", "on"];
-/// Words that choose what becomes of numbers that JSON does not have.
+/// Words that select the treatment of numbers that JSON does not have.
 const INVALID: [&str; 3] = ["off", "on", "null"];
 
-/// What a function of choices is called with and answers.
+/// The Lua function behind a setting of the JSON library.
 type Chosen = fn(&Given<'_>, &mut Choices) -> Result<MultiValue>;
 
-/// The functions of choices, by their names.
+/// The functions that change settings, by name.
 pub(crate) const FUNCTIONS: [(&str, Chosen); 7] = [
     ("encode_sparse_array", |given, choices| {
         check_count(given, 3)?;
@@ -61,7 +61,7 @@ pub(crate) const FUNCTIONS: [(&str, Chosen); 7] = [
     }),
 ];
 
-/// Runs a function of choices on those of an instance.
+/// Runs a function that changes settings on those of an instance.
 pub(crate) fn choose(
     given: &Given<'_>,
     choices: &Rc<Cell<Choices>>,

@@ -1,4 +1,4 @@
-//! Decode: values of JSON. What is nested lies on a list of its own, not on the thread's stack.
+//! Decode: values of JSON. Nested values are on a list of their own, not on the thread's stack.
 
 use std::borrow::Cow;
 
@@ -94,7 +94,7 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// The byte so many places ahead; zero behind the end.
+    /// The byte at this distance; zero behind the end.
     fn ahead(&self, places: usize) -> u8 {
         self.text.get(self.at + places).copied().unwrap_or(0)
     }
@@ -105,7 +105,7 @@ impl<'a> Decoder<'a> {
         self.given.fail(text)
     }
 
-    /// One value with all that is in it.
+    /// One complete value.
     fn whole(&mut self) -> Result<Value> {
         let mut token = self.token()?;
         loop {
@@ -136,7 +136,7 @@ impl<'a> Decoder<'a> {
                 Token::Null => Read::Value(Value::NULL),
                 other => return self.expected("value", &other),
             };
-            // The value may be the last of what it stands in, and that the last again.
+            // The value may be the last of its container, and that container the last of its own.
             token = loop {
                 match self.put(value)? {
                     Placed::Top(Read::Value(value)) => return Ok(value),
@@ -185,7 +185,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Puts a value where it belongs, and reads what follows.
+    /// Puts a value into its container, and reads the next token.
     fn put(&mut self, value: Read<'a>) -> Result<Placed<'a>> {
         self.given.tick()?;
         let Some(level) = self.levels.last_mut() else {
@@ -264,7 +264,7 @@ impl<'a> Decoder<'a> {
         Token::Wrong("invalid token")
     }
 
-    /// Whether a number stands here that JSON does not have.
+    /// Whether the next token is a number that JSON does not have.
     fn is_invalid(&self) -> bool {
         let rest = &self.text[self.at..];
         if rest.first() == Some(&b'+') {
@@ -328,7 +328,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Takes what stands behind a backslash; or why it is nothing.
+    /// Parses the escape after a backslash; or returns why it is none.
     fn escape(&mut self, bytes: &mut Vec<u8>) -> Option<&'static str> {
         let byte = match self.ahead(1) {
             byte @ (b'"' | b'\\' | b'/') => byte,

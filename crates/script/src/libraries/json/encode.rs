@@ -1,4 +1,4 @@
-//! Encode: JSON of values. What is nested lies on a list of its own, not on the thread's stack.
+//! Encode: JSON of values. Nested values are on a list of their own, not on the thread's stack.
 
 use std::borrow::Borrow;
 use std::io::Write;
@@ -312,7 +312,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Whether pairs are those of all places from the first one on, in order.
+/// Whether pairs are those of all positions from the first one on, in order.
 fn are_places(pairs: &[(Value, Value)], places: i64) -> bool {
     let mut keys = pairs.iter().zip(1..);
     let are_in_order = keys.all(|((key, _), place)| match key {
@@ -323,7 +323,7 @@ fn are_places(pairs: &[(Value, Value)], places: i64) -> bool {
     are_in_order && usize::try_from(places) == Ok(pairs.len())
 }
 
-/// A string's bytes between its quotes; those that are no UTF-8 stay as they are.
+/// A string's bytes between its quotes; invalid UTF-8 stays unchanged.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     let is_plain = |byte: &u8| !matches!(byte, 0..32 | 127 | b'"' | b'\\' | b'/');
     let mut rest = text;

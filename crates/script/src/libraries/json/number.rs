@@ -8,7 +8,8 @@ use std::io::Write;
 /// Most significant digits that are written: no float has more that count.
 const DIGITS_MAX: usize = 17;
 
-/// Appends a finite number as `%g` with so many significant digits does, from 1 to [`DIGITS_MAX`].
+/// Appends a finite number as `%g` does with this many significant digits, from 1 to
+/// [`DIGITS_MAX`].
 pub(super) fn write(number: f64, digits: usize, out: &mut Vec<u8>) {
     let digits = digits.clamp(1, DIGITS_MAX);
     // A sign, a point, and an exponent of five characters at most.
