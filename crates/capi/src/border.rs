@@ -1,4 +1,5 @@
-//! The border: what crosses between C and Rust, and what never does.
+//! The border: pointers, statuses and texts that cross between C and Rust, and panics, which never
+//! do.
 //!
 //! A function of the interface is `border(error, || ...)`. A panic inside becomes
 //! [`CELLAR_PANIC`]; a null pointer or a length that no object has becomes
@@ -76,7 +77,7 @@ impl Failure {
         }
     }
 
-    /// The news that there is nothing.
+    /// The status that there is no value.
     pub(crate) fn none() -> Failure {
         Failure::new(CELLAR_NONE, "")
     }
@@ -87,7 +88,7 @@ impl Failure {
         Failure::new(CELLAR_BAD_ARGUMENT, text)
     }
 
-    /// What a callback has left, which answered `status`.
+    /// The failure of a callback that returned `status`.
     pub(crate) fn of_callback(status: Status, told: &ErrorOut) -> Failure {
         // The zero bytes behind the text, or the room's end, end it.
         let bytes = told.text.iter().map(|&c| c.cast_unsigned());
@@ -98,7 +99,7 @@ impl Failure {
     /// Writes it to the caller's room, if there is any.
     fn tell(&self, error: *mut ErrorOut) -> Status {
         if !error.is_null() {
-            // SAFETY: the caller's promise: null, or room for one error that nobody else uses.
+            // SAFETY: the caller's promise: null, or space for one error that no other thread uses.
             unsafe { error.write(ErrorOut::of(self.status, &self.text)) };
         }
         self.status
@@ -128,7 +129,7 @@ impl From<cellar_near::Error> for Failure {
     fn from(error: cellar_near::Error) -> Failure {
         use cellar_near::Error;
         let status = match &error {
-            // What the caller's own functions have told comes back as they told it.
+            // A failure of the caller's own callback is returned unchanged.
             Error::Loader(inner) => match inner.downcast_ref::<Failure>() {
                 Some(failure) => return failure.clone(),
                 None => CELLAR_LOADER,
@@ -152,7 +153,7 @@ fn own_load_text() -> String {
 }
 
 impl ErrorOut {
-    /// Room in which nothing stands.
+    /// An error without a text.
     pub(crate) fn empty() -> ErrorOut {
         ErrorOut::of(CELLAR_OK, "")
     }
@@ -171,10 +172,10 @@ impl ErrorOut {
     }
 }
 
-/// Runs `work`; what it returns or panics with becomes a status, and a text in `error`.
+/// Runs `work`; its result or panic becomes a status, and a text in `error`.
 #[inline]
 pub(crate) fn border(error: *mut ErrorOut, work: impl FnOnce() -> Result<(), Failure>) -> Status {
-    // Unwind safe: what the caller holds are caches, which a panic of a loader leaves as they were.
+    // Unwind safe: the caller holds caches, which stay consistent when a loader panics.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => CELLAR_OK,
         Ok(Err(failure)) => failure.tell(error),
@@ -186,7 +187,7 @@ pub(crate) fn border(error: *mut ErrorOut, work: impl FnOnce() -> Result<(), Fai
 fn tell_panic(panic: Box<dyn Any + Send>, error: *mut ErrorOut) -> Status {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-    // What was panicked with may panic again when it is dropped; what that leaves is left.
+    // The panic's payload may panic again when it is dropped; that second payload is leaked.
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(again);
     }
@@ -204,10 +205,10 @@ pub(crate) unsafe fn reference<'a, T>(pointer: *const T) -> Result<&'a T, Failur
     unsafe { pointer.as_ref() }.ok_or_else(null)
 }
 
-/// What `pointer` points to, to be changed.
+/// The object that `pointer` points to, to be changed.
 ///
 /// # Safety
-/// `pointer` is null, or points to a `T` that lives while `'a` lasts and that nobody else uses.
+/// `pointer` is null, or points to a `T` that lives while `'a` lasts and that no other code uses.
 #[inline]
 pub(crate) unsafe fn change<'a, T>(pointer: *mut T) -> Result<&'a mut T, Failure> {
     // SAFETY: as the caller promises.
@@ -217,7 +218,7 @@ pub(crate) unsafe fn change<'a, T>(pointer: *mut T) -> Result<&'a mut T, Failure
 /// Writes `value` where `to` points.
 ///
 /// # Safety
-/// `to` is null, or points to room for a `T` that nobody else uses meanwhile.
+/// `to` is null, or points to space for a `T` that no other code uses meanwhile.
 #[inline]
 pub(crate) unsafe fn write<T>(to: *mut T, value: T) -> Result<(), Failure> {
     if to.is_null() {
@@ -228,10 +229,10 @@ pub(crate) unsafe fn write<T>(to: *mut T, value: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes what stands where `from` points and leaves null.
+/// Takes the pointer that `from` points to and leaves null.
 ///
 /// # Safety
-/// `from` is null, or points to a pointer that nobody else uses meanwhile.
+/// `from` is null, or points to a pointer that no other code uses meanwhile.
 unsafe fn take<T>(from: *mut *mut T) -> Result<*mut T, Failure> {
     if from.is_null() {
         return Err(null());
@@ -240,8 +241,8 @@ unsafe fn take<T>(from: *mut *mut T) -> Result<*mut T, Failure> {
     Ok(unsafe { from.replace(std::ptr::null_mut()) })
 }
 
-/// Hands out a handle of the library's, to be ended by [`close_handle`]; it ends at once where
-/// there is no room for it.
+/// Writes a handle of the library to the caller, who ends it by [`close_handle`]; it ends at once
+/// if `to` is null.
 ///
 /// # Safety
 /// As for [`write`].
@@ -249,7 +250,7 @@ pub(crate) unsafe fn open_handle<T>(to: *mut *mut T, handle: T) -> Result<(), Fa
     let handle = Box::into_raw(Box::new(handle));
     // SAFETY: as the caller promises.
     unsafe { write(to, handle) }.inspect_err(|_| {
-        // SAFETY: the box of above, which nobody was told of.
+        // SAFETY: the box from above, whose address was not passed to the caller.
         drop(unsafe { Box::from_raw(handle) });
     })
 }
@@ -257,8 +258,8 @@ pub(crate) unsafe fn open_handle<T>(to: *mut *mut T, handle: T) -> Result<(), Fa
 /// Ends a handle and leaves null, so that a second call does nothing.
 ///
 /// # Safety
-/// As for [`take`]; the pointer is null or one of [`open_handle`], and nobody uses what it points
-/// to any more.
+/// As for [`take`]; the pointer is null or one of [`open_handle`], and the object behind it is no
+/// longer used.
 pub(crate) unsafe fn close_handle<T>(from: *mut *mut T) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
     let handle = unsafe { take(from) }?;

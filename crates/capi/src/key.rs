@@ -115,11 +115,11 @@ impl Key for BytesKey {
     }
 }
 
-/// What a store can have for keys.
+/// A type of keys that a store can have.
 pub(crate) trait StoreKey:
     Hash + Eq + Clone + Send + Sync + Borrow<Self::Look> + 'static
 {
-    /// What it is looked up by.
+    /// The borrowed form by which it is looked up.
     type Look: Hash + Eq + ToOwned<Owned = Self> + ?Sized;
 
     /// The key that C names.
@@ -128,7 +128,7 @@ pub(crate) trait StoreKey:
     /// If `key` has bytes, they live and are not changed while it is borrowed.
     unsafe fn look(key: &KeyIn) -> Result<&Self::Look, Failure>;
 
-    /// What it weighs beside its value.
+    /// The weight of a key, in addition to its value's.
     fn weight(look: &Self::Look) -> usize;
 }
 

@@ -13,7 +13,7 @@ use crate::store::{
 };
 use crate::value::{CELLAR_BYTES_MAX, DraftOut, HeldOut, Holder, Maker, SLOTS, Slot, ValueType};
 
-/// Entries of a store whose bound nobody sets.
+/// Default bound of a store, in entries.
 const ENTRIES_MAX: u64 = 10_000;
 
 /// A store in this process. Any thread may use it; `cellar_local_close` ends it.

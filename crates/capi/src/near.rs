@@ -135,10 +135,10 @@ pub unsafe extern "C" fn cellar_near_draft_bytes(
     })
 }
 
-/// Hands out what was found.
+/// Writes a hit to the caller.
 ///
 /// # Safety
-/// `to` points to room for one.
+/// `to` points to space for one.
 unsafe fn hand_out(found: Option<Held<Slot>>, to: *mut HeldOut) -> Result<(), Failure> {
     let held = found.ok_or_else(Failure::none)?;
     let is_stale = held.is_stale();

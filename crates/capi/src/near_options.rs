@@ -1,4 +1,4 @@
-//! What a near cache is: its settings, and the builder that comes of them.
+//! Settings of a near cache, and the builder made from them.
 #![allow(unsafe_code, reason = "the caller's pointers are followed here")]
 
 use std::time::Duration;
@@ -23,11 +23,12 @@ pub const CELLAR_TRACK_OFF: i32 = 2;
 /// A setting that is a time.
 type TimeSetting = fn(NearBuilder<BytesKey, Slot>, Duration) -> NearBuilder<BytesKey, Slot>;
 
-/// Entries of a cache whose bound nobody sets.
+/// Default bound of a cache, in entries.
 const ENTRIES_MAX: u64 = 10_000;
 /// Longest address of a server, and longest prefix.
 const TEXT_BYTES_MAX: usize = 4096;
-/// Longest text of certificates or of a key; all that a system believes are a quarter of it.
+/// Longest text of certificates or of a key; all authorities that a system trusts take a quarter of
+/// it.
 const PEM_BYTES_MAX: usize = 1 << 20;
 /// How an address of a server that speaks memcached's protocol begins.
 const MEMCACHED: &str = "memcached://";
@@ -178,7 +179,7 @@ impl NearOptions {
         Ok(Near::builder(Remote::new(origin, codec).prefix(prefix)))
     }
 
-    /// Whom connections believe and what they show, if the caller says anything of it.
+    /// The trusted authorities and the client certificate, if the caller sets any.
     ///
     /// # Safety
     /// The bytes of certificates and key are there.
@@ -206,7 +207,7 @@ impl NearOptions {
         Ok(Some(tls))
     }
 
-    /// Adjusts what does not depend on the server.
+    /// Sets the options that do not depend on the server.
     pub(crate) fn adjust(
         &self,
         mut near: NearBuilder<BytesKey, Slot>,

@@ -1,7 +1,7 @@
 //! A local store, whatever its keys and values.
 //!
-//! [`open`] chooses one of the stores that are compiled, by the kind of keys; [`AnyStore`] is what
-//! both can do.
+//! [`open`] chooses one of the stores that are compiled, by the kind of keys; [`AnyStore`] is their
+//! common interface.
 #![allow(unsafe_code, reason = "keys and drafts are pointers from C")]
 
 use std::ffi::c_void;
@@ -23,7 +23,7 @@ pub const CELLAR_S3_FIFO: i32 = 0;
 /// What was used longest ago leaves.
 pub const CELLAR_LRU: i32 = 1;
 
-/// What a store takes beside key and value for each entry, as it is counted against `bytes_max`.
+/// The bytes that an entry takes beside key and value, as counted against `bytes_max`.
 pub(crate) const ENTRY_BYTES: usize = 80;
 
 /// The policy of this number.
@@ -35,7 +35,7 @@ pub(crate) fn policy(number: i32) -> Result<Policy, Failure> {
     }
 }
 
-/// What a loader has made, to be stored.
+/// A loader's value, to be stored.
 #[derive(Debug)]
 pub(crate) struct FilledDraft<'a> {
     /// None once it is taken.
@@ -54,9 +54,9 @@ pub(crate) type GetIn = unsafe extern "C" fn(store: *const c_void, key: KeyIn) -
 
 /// A local store behind its C functions.
 ///
-/// What is returned is the caller's to release.
+/// The caller has to release the values that it returns.
 pub(crate) trait AnyStore: Send + Sync {
-    /// The function that reads from it, and what that takes for the store.
+    /// The function that reads from it, and the store pointer to pass to it.
     fn reader(&self) -> (*const c_void, GetIn);
 
     /// # Safety

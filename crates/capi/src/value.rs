@@ -1,12 +1,12 @@
-//! Values of the caller's types, in room of ours.
+//! Values of the caller's types, in memory of the library.
 //!
 //! A value lies in one allocation with its [`Head`], which counts its holders, so a hit touches no
-//! other line. It is a draft, which the caller alone has, until it is stored; from then on nobody
-//! changes it. The count is ours, so that the header for C++ may count what it holds
+//! other line. It is a draft, which only the caller has, until it is stored; from then on it does
+//! not change. The count is the library's own, so that the header for C++ may change it directly
 //! ([`Holder::end`]).
 //!
-//! Invariant: a slot is the address behind a [`Head`], and each slot that C has, as each [`Slot`],
-//! stands for one of its counts.
+//! Invariant: a slot is the address behind a [`Head`], and each slot that C has, like each
+//! [`Slot`], owns one of its counts.
 #![allow(unsafe_code, reason = "values are handed to C as pointers")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -93,7 +93,7 @@ pub struct DraftOut {
     pub kind: *const c_void,
 }
 
-/// What is known of all values of one type.
+/// The facts about all values of one type.
 #[derive(Debug)]
 pub(crate) struct Kind {
     /// From one on.
@@ -102,27 +102,28 @@ pub(crate) struct Kind {
     drop: Option<unsafe extern "C" fn(value: *mut c_void)>,
 }
 
-/// What stands before each value.
+/// The header before each value.
 #[repr(C, align(16))]
 #[derive(Debug)]
 pub(crate) struct Head {
-    /// Who holds it. C++ changes it too.
-    // Relaxed to add: who adds holds one. Release to take away, Acquire before the end.
+    /// The number of holders. C++ changes it too.
+    // Relaxed to increment: the caller already holds one. Release to decrement, Acquire before the
+    // end.
     count: AtomicU64,
     /// The number of its kind, and [`FILLED`] once there is a value, which has to be ended.
     kind: u32,
     weight: u32,
 }
 
-/// The bit of a head's kind that tells of a value.
+/// The bit of a head's kind that is set once there is a value.
 const FILLED: u32 = 1 << 31;
 
-// Values stand behind it, aligned.
+// Values follow it, aligned.
 const _: () = assert!(size_of::<Head>() == CELLAR_COUNT_BEFORE);
 const _: () = assert!(align_of::<Head>() == CELLAR_VALUE_ALIGNMENT_MAX);
 
 impl Head {
-    /// What the value weighs, as its store was told.
+    /// The value's weight, as the store counted it.
     pub(crate) fn weight(&self) -> u32 {
         self.weight
     }
@@ -143,7 +144,8 @@ impl Kind {
         let Some(head) = NonNull::new(unsafe { alloc(layout) }.cast::<Head>()) else {
             handle_alloc_error(layout)
         };
-        // SAFETY: new room, large enough and aligned for a head; what follows lies inside it.
+        // SAFETY: new memory, large enough and aligned for a head; the value behind it lies inside
+        // it.
         unsafe {
             head.write(Head {
                 count: AtomicU64::new(1),
@@ -160,7 +162,7 @@ impl Kind {
 /// # Safety
 /// `value` is a slot of the library's.
 unsafe fn head_of(value: NonNull<c_void>) -> NonNull<Head> {
-    // SAFETY: as the caller promises: a head stands before it in the same allocation.
+    // SAFETY: as the caller promises: a head is before it in the same allocation.
     unsafe { value.cast::<Head>().sub(1) }
 }
 
@@ -179,7 +181,7 @@ impl Deref for Slot {
     type Target = Head;
 
     fn deref(&self) -> &Head {
-        // SAFETY: a slot stands for a count, so its head is there, and only its count changes.
+        // SAFETY: a slot owns a count, so its head exists, and only its count changes.
         unsafe { head_of(self.0).as_ref() }
     }
 }
@@ -210,7 +212,7 @@ impl Drop for Slot {
 unsafe fn end(value: NonNull<c_void>) {
     // SAFETY: as the caller promises.
     let head = unsafe { head_of(value) };
-    // SAFETY: as above. Acquire: what others did before they let go comes before the end.
+    // SAFETY: as above. Acquire: all uses by former holders come before the end.
     let head_seen = unsafe { head.as_ref() };
     head_seen.count.load(Ordering::Acquire);
     let kind = head_seen.kind;
@@ -222,17 +224,17 @@ unsafe fn end(value: NonNull<c_void>) {
         unsafe { drop(value.as_ptr()) };
     }
     if let Ok(layout) = known.layout() {
-        // SAFETY: of this layout, by `Kind::room`, and nobody has it any more.
+        // SAFETY: of this layout, by `Kind::room`, and there are no holders any more.
         unsafe { dealloc(head.as_ptr().cast(), layout) };
     }
 }
 
 impl Slot {
-    /// The value in a draft, from now on shared, and the draft is none.
+    /// The value in a draft, which becomes shared; the draft becomes none.
     ///
     /// # Safety
-    /// `draft` is none, or one of the library's whose room holds a whole value and which nobody
-    /// else uses.
+    /// `draft` is none, or one of the library's whose memory holds a complete value and which no
+    /// other code uses.
     pub(crate) unsafe fn filled(
         draft: &mut DraftOut,
         maker: Maker,
@@ -246,7 +248,7 @@ impl Slot {
         if unsafe { (*head.as_ptr()).kind } != maker.0.number {
             return Err(Failure::argument("no draft, but a value that was stored"));
         }
-        // SAFETY: a draft, which nobody else uses.
+        // SAFETY: a draft, which no other code uses.
         unsafe {
             (*head.as_ptr()).kind |= FILLED;
             (*head.as_ptr()).weight = weight;
@@ -269,7 +271,7 @@ impl Slot {
 }
 
 /// # Safety
-/// `slot` stands for a count.
+/// `slot` owns a count.
 unsafe extern "C" fn retain(slot: *const c_void) {
     if let Some(slot) = NonNull::new(slot.cast_mut()) {
         // SAFETY: as the caller promises. Relaxed: as at its declaration.
@@ -280,7 +282,7 @@ unsafe extern "C" fn retain(slot: *const c_void) {
 }
 
 /// # Safety
-/// `slot` stands for a count, which ends here.
+/// `slot` owns a count, which ends here.
 unsafe extern "C" fn release(slot: *const c_void) {
     border(std::ptr::null_mut(), || {
         drop(NonNull::new(slot.cast_mut()).map(Slot));
@@ -308,14 +310,13 @@ pub(crate) static SLOTS: Holder = Holder {
     is_stale: false,
 };
 
-/// What makes the drafts of a store.
+/// Makes the drafts of a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Maker(&'static Kind);
 
-/// The kinds that there are: one for each type that a program stores, in the order in which they
-/// came to be.
+/// The registered kinds: one for each type that a program stores, in the order of registration.
 static KINDS: [OnceLock<Kind>; KINDS_MAX] = [const { OnceLock::new() }; KINDS_MAX];
-/// Held by who adds one.
+/// Held while a kind is added.
 static ADDING: Mutex<()> = Mutex::new(());
 
 /// The kind of this number; none for zero.
@@ -376,10 +377,10 @@ impl Maker {
         })
     }
 
-    /// Hands out a draft.
+    /// Writes a draft to the caller.
     ///
     /// # Safety
-    /// `to` is null, or room for one that nobody else uses meanwhile.
+    /// `to` is null, or space for one that no other code uses meanwhile.
     pub(crate) unsafe fn hand_out(self, to: *mut DraftOut) -> Result<(), Failure> {
         // SAFETY: as the caller promises.
         let to = unsafe { change(to) }?;
@@ -399,8 +400,7 @@ impl Maker {
     ) -> Result<(), Failure> {
         // SAFETY: as the caller promises.
         let data = unsafe { bytes(data, length, CELLAR_BYTES_MAX) }?;
-        // Before there is a draft, which nobody would end.
-        // SAFETY: as the caller promises.
+        // Before a draft exists, which would leak. SAFETY: as the caller promises.
         let to = unsafe { change(to) }?;
         *to = self.draft_of_bytes(data)?;
         Ok(())
@@ -419,8 +419,8 @@ impl Maker {
             length,
         };
         let draft = self.draft()?;
-        // SAFETY: a draft that nobody else has; its room is large enough and aligned for `Bytes`,
-        // because its maker is one of bytes.
+        // SAFETY: a draft that no other code has; its memory is large enough and aligned for
+        // `Bytes`, because its maker is one of bytes.
         unsafe { draft.slot.cast::<Bytes>().write(bytes) };
         Ok(draft)
     }
@@ -443,9 +443,9 @@ unsafe extern "C" fn drop_bytes(value: *mut c_void) {
 /// The bytes in a slot of a maker of bytes.
 ///
 /// # Safety
-/// `slot` stands for a count that outlives `'a`, and its room is filled.
+/// `slot` owns a count that outlives `'a`, and its memory is filled.
 pub(crate) unsafe fn bytes_in<'a>(slot: *const c_void) -> Result<&'a [u8], Failure> {
-    // SAFETY: as the caller promises: a slot of bytes, which nobody changes.
+    // SAFETY: as the caller promises: a slot of bytes, which do not change.
     let held = unsafe { reference(slot.cast::<Bytes>()) }?;
     // SAFETY: `Bytes` are made by `draft_of_bytes`, of a slice.
     unsafe { bytes(held.data, held.length, CELLAR_BYTES_MAX) }
@@ -455,14 +455,14 @@ pub(crate) unsafe fn bytes_in<'a>(slot: *const c_void) -> Result<&'a [u8], Failu
 type SlotEntry = Entry<Slot>;
 
 /// # Safety
-/// `entry` stands for a count of a [`SlotEntry`].
+/// `entry` owns a count of a [`SlotEntry`].
 unsafe extern "C" fn retain_entry(entry: *const c_void) {
     // SAFETY: as the caller promises.
     unsafe { Arc::increment_strong_count(entry.cast::<SlotEntry>()) };
 }
 
 /// # Safety
-/// `entry` stands for a count of a [`SlotEntry`], which ends here.
+/// `entry` owns a count of a [`SlotEntry`], which ends here.
 unsafe extern "C" fn release_entry(entry: *const c_void) {
     border(std::ptr::null_mut(), || {
         // SAFETY: as the caller promises.
@@ -491,11 +491,11 @@ impl DraftOut {
         kind: std::ptr::null(),
     };
 
-    /// Gives it back, and is none.
+    /// Frees it, and becomes none.
     ///
     /// # Safety
-    /// It is none, or one of the library's, which nobody else uses and in which no value is to be
-    /// ended.
+    /// It is none, or one of the library's, which no other code uses and in which no value has to
+    /// be dropped.
     pub(crate) unsafe fn give_back(&mut self) {
         let given = std::mem::replace(self, DraftOut::NONE);
         drop(NonNull::new(given.slot).map(Slot));
@@ -535,7 +535,7 @@ impl HeldOut {
     /// Its holder, if it is held.
     ///
     /// # Safety
-    /// It is none, or what the library has handed out.
+    /// It is none, or one that the library has returned.
     unsafe fn holder<'a>(self) -> Option<&'a Holder> {
         // SAFETY: holders live for ever: those of kinds, and the two of entries.
         unsafe { self.holder.as_ref() }
