@@ -1,9 +1,9 @@
-//! Acceptor: where connections come in, on a thread of its own, for all event loops.
+//! Acceptor: accepts connections for all event loops, on its own thread.
 //!
-//! It also hears SIGTERM, so neither a new client nor an operator waits for a loop that is held
-//! by a long command. It goes on for `--lame-duck`; then it takes in who has come, closes the
-//! listeners, and only then has the loops drain: who is let go does not come back to this server.
-//! A new process that takes over gets the listeners as they are ([`takeover`]).
+//! It also handles SIGTERM, so neither new clients nor an operator wait for an event loop that
+//! executes a long command. After SIGTERM it accepts for `--lame-duck`, then empties the backlogs,
+//! closes the listeners, and only then lets the loops drain: a disconnected client does not
+//! reconnect to this server. A new process gets the open listeners ([`takeover`]).
 //!
 //! Why: docs/decisions/0026, 0056. Tests: tests/turns.rs, tests/drain.rs, tests/connections.rs,
 //! tests/takeover.rs.
@@ -39,35 +39,35 @@ const DOOR_TOKEN: u64 = u64::MAX - 2;
 const SUCCESSOR_TOKEN: u64 = u64::MAX - 3;
 /// Most listeners.
 pub(crate) const LISTENERS_MAX: usize = 64;
-/// Connections that are taken in at one listener before it is closed: as many as may wait.
+/// Connections accepted from one listener before it is closed: the length of its backlog.
 const LAST_ACCEPTS_MAX: usize = BACKLOG as usize;
 /// Longest sleep.
 const SLEEP_MS: u32 = 60_000;
-/// How long it takes none in when the system refuses connections.
+/// How long it accepts no connections after the system has refused one.
 const SHUT_MS: u64 = 100;
 
 /// Listeners and signals.
 pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
-    /// Polled, and never read: the first one is enough.
+    /// Polled, and never read: the first byte is enough.
     _signals: Signals,
     /// Wakes it when the drain has begun; polled as well.
     _waker: Arc<Waker>,
     admission: Admission,
-    /// Where clients of TLS go first, if there are any.
+    /// Queue of new TLS connections to the handshake thread, if TLS is configured.
     handshakes: Option<Antechamber>,
     poller: Poller,
     shut_until_ms: Option<u64>,
-    /// When the drain begins, once the server was told to stop.
+    /// When the drain begins, after SIGTERM.
     leave_ms: Option<u64>,
-    /// How a new process takes over, if one may.
+    /// The hot restart, if one is possible.
     takeover: Option<Takeover>,
-    /// Whether the last attempt failed, so that one line in the log tells of a whole series.
+    /// Whether the last attempt failed, so that a series of failures gives one log line.
     failing: bool,
 }
 
 impl Acceptor {
-    /// An acceptor for these listeners, which are not looked at yet.
+    /// Creates an acceptor for these listeners, which the poller does not watch yet.
     ///
     /// # Errors
     /// The system's, when it is out of files.
@@ -97,7 +97,7 @@ impl Acceptor {
         Ok(acceptor)
     }
 
-    /// Lets clients in, on a thread of its own.
+    /// Accepts clients, on its own thread.
     ///
     /// # Errors
     /// The system's, when it has no further thread.
@@ -110,7 +110,7 @@ impl Acceptor {
     }
 
     fn run(mut self, clock: &LoopClock) -> Result<(), Errno> {
-        // Relaxed: it is woken behind it, and a look too early is followed by another.
+        // Relaxed: it is woken afterwards, and a check that is too early is followed by another.
         while !self.admission.state.draining.load(Ordering::Relaxed) {
             let now_ms = clock.us() / 1_000;
             let is_quiet = self.is_quiet();
@@ -128,8 +128,8 @@ impl Acceptor {
                     SIGNAL_TOKEN => self.begin_to_leave(clock.us() / 1_000),
                     DOOR_TOKEN => self.greet(clock.us() / 1_000),
                     SUCCESSOR_TOKEN => self.hear(clock.us() / 1_000),
-                    // One: to ask for another that is not there costs the system more than to
-                    // be told of it.
+                    // One connection per event: another accept that fails costs more than another
+                    // event.
                     listener => has_let_in |= self.accept(listener as usize, clock),
                 }
             }
@@ -158,9 +158,9 @@ impl Acceptor {
         ms.map_or(SLEEP_MS, |ms| ms.min(SLEEP_MS))
     }
 
-    /// Has probes told that the server is ready no more.
+    /// Makes health probes report that the server is no longer ready.
     fn begin_to_leave(&mut self, now_ms: u64) {
-        // One that has begun to take over goes on: this server ends in any case.
+        // A hot restart past its commit continues: this server ends in any case.
         if !self.is_quiet() {
             self.abandon("the server is shutting down");
         }
@@ -176,7 +176,7 @@ impl Acceptor {
         }
     }
 
-    /// Takes in who has come, closes the listeners, and has the loops finish.
+    /// Accepts the connections in the backlogs, closes the listeners, and lets the loops drain.
     fn leave(mut self, clock: &LoopClock) {
         self.abandon("the server is shutting down");
         for index in 0..self.listeners.len() {
@@ -190,17 +190,17 @@ impl Acceptor {
         Mailbox::drain(&self.admission.mailboxes);
     }
 
-    /// Looks at all listeners and at the socket of --control, or at none of them.
+    /// Watches all listeners and the socket of --control, or none of them.
     fn open(&self) -> Result<(), Errno> {
         let listeners = self.listeners.iter().map(AsFd::as_fd).zip(0_u64..);
         let door = self.takeover.as_ref().map(|it| (it.door(), DOOR_TOKEN));
         for (socket, token) in listeners.chain(door) {
             match self.poller.add(socket, token, Interest::Level) {
-                // It is looked at already.
+                // The poller watches it already.
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => {
-                    // Nobody is let in until all are open, and one that is would be reported again
-                    // and again.
+                    // Accept from all listeners or from none: level-triggered events of one that is
+                    // watched but not served would repeat.
                     self.look_away();
                     return Err(errno);
                 }
@@ -209,7 +209,7 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Looks away from what would be reported again and again.
+    /// Stops watching level-triggered sockets.
     fn look_away(&self) {
         for listener in &self.listeners {
             let _ = self.poller.remove(listener);
@@ -219,7 +219,7 @@ impl Acceptor {
         }
     }
 
-    /// Accepts the connection that has waited longest at a listener; whether others may wait.
+    /// Accepts the oldest connection in a listener's backlog; returns whether more may wait.
     fn accept(&mut self, index: usize, clock: &LoopClock) -> bool {
         if self.shut_until_ms.is_some() {
             return false;
@@ -233,7 +233,7 @@ impl Acceptor {
                 self.admit(listener, stream, peer);
             }
             Err(Errno::AGAIN) => return false,
-            // The client gave up while it waited.
+            // The client disconnected while it waited.
             Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
             Err(errno) => {
                 self.shut(errno, clock.us() / 1_000);
@@ -243,7 +243,7 @@ impl Acceptor {
         true
     }
 
-    /// Shows a client in, or to where TLS is agreed on first.
+    /// Admits a client, or passes it to the TLS handshake thread first.
     fn admit(&self, listener: &Listener, stream: Stream, peer: String) {
         let arrival = Arrival {
             peer,
@@ -259,7 +259,7 @@ impl Acceptor {
         }
     }
 
-    /// Takes none in for a while: the system has no room for one who came.
+    /// Stops accepting for a while: the system lacks resources for the connection.
     fn shut(&mut self, errno: Errno, now_ms: u64) {
         self.admission.state.acceptor.accept_failures.add(1);
         if !std::mem::replace(&mut self.failing, true) {
@@ -269,7 +269,7 @@ impl Acceptor {
         self.shut_until_ms = Some(now_ms + SHUT_MS);
     }
 
-    /// Looks at the listeners again when it is time.
+    /// Watches the listeners again when the pause has ended.
     fn reopen(&mut self, now_ms: u64) {
         if self.shut_until_ms.is_some_and(|until| until <= now_ms) {
             let opened = self.open();

@@ -1,7 +1,7 @@
-//! Admission: which connections are accepted, and what the others are told.
+//! Admission: decides which connections are accepted, and sends the others an error.
 //!
-//! The acceptor shows plain clients in, and where handshakes are made those of TLS, when they speak
-//! it: both ask here, so that what bounds clients holds for both.
+//! The acceptor calls it for plain connections and the handshake thread for TLS, so the connection
+//! limit holds for both.
 //!
 //! Tests: tests/connections.rs, tests/tls.rs.
 
@@ -21,15 +21,15 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Hands a client to the loop with the fewest, unless it may not come in: when there are as
-    /// many as there may be, one that has not logged in gives way to it. `counters` are those of
+    /// Hands a connection to the loop with the fewest, unless the limit is reached. At the limit an
+    /// unauthenticated connection is closed in its favour, if one exists. `counters` are those of
     /// the calling thread.
     pub(crate) fn admit(&self, mut arrival: Arrival, counters: &Counters) {
         let state = &self.state;
         let most = state.settings.max_connections as u64;
-        // Relaxed: each that comes in has a number of its own, so the limit is exact.
+        // Relaxed: each connection gets its own number, so the limit is exact.
         let is_full = state.connections.fetch_add(1, Ordering::Relaxed) >= most;
-        // One that gives way is gone as soon as its loop hears of it.
+        // The unauthenticated connection closes when its loop handles the request.
         if is_full && !state.unauthenticated.give_way() {
             state.connections.fetch_sub(1, Ordering::Relaxed);
             counters.connections_rejected.add(1);
@@ -41,7 +41,7 @@ impl Admission {
     }
 }
 
-/// Tells a client why it may not come in.
+/// Sends a client the reason for the refusal.
 pub(crate) fn refuse(stream: &mut Stream, why: &[u8]) {
     let _ = stream.write(why);
     stream.end_writing();

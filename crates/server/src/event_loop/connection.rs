@@ -1,4 +1,4 @@
-//! Connection: one client, and how far its requests and replies have come.
+//! Connection: one client connection, and the state of its requests and replies.
 //!
 //! An idle connection holds no buffer: requests are read into the event loop's arena, only an
 //! incomplete one stays here; replies live in a borrowed buffer until they are written; a large
@@ -29,10 +29,10 @@ use crate::net::stream::Stream;
 use crate::state::State;
 use crate::system::poller::Interest;
 
-/// Bytes that have to move within one write time-out for a transfer to count as going on.
+/// Bytes that have to move within one write time-out for a transfer to count as progressing.
 const PROGRESS_BYTES_MIN: usize = 16 << 10;
 
-/// What the next received bytes are, unless they belong to a request that the link receives.
+/// How the next received bytes are used, unless the link receives a request itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Input {
     /// Requests.
@@ -40,11 +40,11 @@ pub(crate) enum Input {
     Requests,
     /// So many bytes of a refused value.
     Skip(usize),
-    /// More of a long request, whose beginning is what is left over.
+    /// More of a long request, which begins in the leftover buffer.
     Frame,
 }
 
-/// How a connection comes to its end.
+/// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// Not yet.
@@ -53,8 +53,8 @@ pub(crate) enum Ending {
     AfterRequests,
     /// As soon as all replies are written.
     AfterOutput,
-    /// Nothing more is said; what the peer still sends is thrown away until it hangs up or this
-    /// moment comes. Closing at once would reset the connection and could cost it the last replies.
+    /// Nothing more is written; received bytes are discarded until the peer closes or this moment
+    /// comes. Closing at once would reset the connection and could lose the last replies.
     Linger {
         /// The moment, in engine milliseconds.
         until_ms: u64,
@@ -65,69 +65,69 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
-    /// What is spoken, and what is kept for it.
+    /// The protocol, and its state for this connection.
     pub(crate) link: Link,
-    /// The incomplete request, or the requests that have to wait for the output.
+    /// The incomplete request, or requests that wait until the output is not full.
     pub(crate) leftover: Vec<u8>,
     /// Whether `leftover` may hold a complete request.
     pub(crate) backlog: bool,
-    /// Whether the rest of a request is waited for.
+    /// Whether the rest of a request is awaited.
     pub(crate) is_waiting: bool,
     pub(crate) input: Input,
-    /// What its request waits for, until its loop has asked to be called.
+    /// The ticket that its request waits for, until its loop has registered for the wake-up.
     pub(crate) waits_for: Option<Arc<Ticket>>,
-    /// The login that it rests for.
+    /// The login whose result it waits for.
     pub(crate) login: Option<Arc<Ticket>>,
-    /// What its command waits for, until it is answered.
+    /// The waiter of its blocking command, until it is answered.
     pub(crate) waiter: Option<Arc<Waiter>>,
-    /// Whether it rests until its loop is called for it.
+    /// Whether it is parked until another thread wakes its loop for it.
     pub(crate) is_parked: bool,
     /// Whether its pipeline waits for memory before more of it is read ahead.
     pub(crate) awaits_memory: bool,
     /// Whether its next request, or the value that it receives, waits for the end of a pause.
     pub(crate) is_held: bool,
-    /// The answer that goes on when there is room for it, before the next request.
+    /// The reply that resumes when the output has space, before the next request.
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
     /// Bytes of the heap that it holds, as the allocator has counted them.
     pub(crate) unfinished_bytes: usize,
     /// Bytes of the cache's values that it keeps pinned between its steps.
     unfinished_pins: usize,
-    /// How often slots had been lost when it began.
+    /// The number of losses of slots when its command began.
     pub(crate) losses: u64,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
-    /// What is known of how it begins.
+    /// The first bytes of the connection, as far as wrong-protocol detection needs them.
     pub(crate) beginning: Beginning,
-    /// Whether it stands in the loop's ready list.
+    /// Whether it is in the loop's run queue.
     pub(crate) queued: bool,
-    /// Whether the stream refused replies; they wait for room.
+    /// Whether the socket buffer is full; replies wait until it is writable.
     pub(crate) blocked: bool,
-    /// Whether replies wait for the next turn although the stream may have room for them.
+    /// Whether replies wait for the next iteration although the stream may be writable.
     pub(crate) unsent: bool,
-    /// Whether the poller reports room to write.
+    /// Whether the poller reports writability.
     pub(crate) watches_room: bool,
     /// When bytes last arrived, in engine milliseconds.
     pub(crate) active_ms: u64,
-    /// When the transfer under way last got on.
+    /// When the current transfer last made progress.
     pub(crate) progress_ms: u64,
     /// Bytes moved since then.
     moved_bytes: usize,
-    /// What [`State::transfer_bytes`](crate::state::State) holds for this connection.
+    /// The bytes that [`State::transfer_bytes`](crate::state::State) counts for this connection.
     pub(crate) transfer_bytes: usize,
-    /// What its event loop counts for it of the memory that clients hold.
+    /// The bytes that its event loop counts for it as client memory.
     pub(crate) noted_bytes: usize,
     /// The part of it that was read ahead.
     pub(crate) noted_ahead_bytes: usize,
-    /// Since when it has to log in, in engine milliseconds, as its event loop has noted it; none
-    /// of one that need not, or has.
+    /// When its time to log in began, in engine milliseconds, as its event loop has noted it; none
+    /// if it has logged in or need not.
     pub(crate) unauthenticated_ms: Option<u64>,
-    /// Its number among those.
+    /// Its number among the unauthenticated connections.
     pub(crate) unauthenticated: Option<u64>,
-    /// Where it comes from.
+    /// The source that it connects from.
     pub(crate) source: Source,
 }
 
-/// What a thread and a connection's reply held when a command's execution, or its next step, began.
+/// Memory that a thread and a reply held when the execution of a command, or its next step, began.
 pub(crate) struct CommandStart {
     held: HeldMark,
     reply_bytes: usize,
@@ -181,12 +181,12 @@ impl Connection {
         leftover.max(self.leftover.len()) + self.output.buffer_bytes()
     }
 
-    /// Bytes of replies that wait, and of what is gathered for one.
+    /// Bytes of unwritten replies, and of gathered data for one.
     pub(crate) fn replied_bytes(&self) -> usize {
         self.output.waiting_bytes() + self.unfinished_bytes
     }
 
-    /// Bytes that it has the server hold outside of the cache's memory.
+    /// Bytes that the server holds for it outside of the cache's memory.
     #[inline]
     pub(crate) fn held_beside(&self) -> usize {
         let unanswered = self.unfinished.as_ref();
@@ -196,7 +196,7 @@ impl Connection {
         self.buffer_bytes() + unanswered.unwrap_or(0) + self.link.held_bytes() + beneath + waiting
     }
 
-    /// Whether there is something to do as soon as its turn comes.
+    /// Whether it has something to do in its next iteration.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         if self.unsent {
@@ -208,14 +208,14 @@ impl Connection {
                 let may_run = !self.output.is_full() && !self.is_parked && !self.is_held;
                 has_input && may_run || self.reads_ahead()
             }
-            // A client that still sends comes to read its replies.
+            // A client that still sends will read its replies later.
             Ending::AfterOutput => self.blocked && self.stream.has_more_ahead(),
             Ending::Linger { .. } => self.stream.is_readable(),
         }
     }
 
-    /// Whether more of its pipeline is to be taken although its replies wait: its client may not
-    /// read them before all its requests are taken.
+    /// Whether to read further into its pipeline although its replies wait: its client may send all
+    /// its requests before it reads.
     #[inline]
     pub(crate) fn reads_ahead(&self) -> bool {
         self.blocked
@@ -226,13 +226,13 @@ impl Connection {
             && !self.awaits_memory
     }
 
-    /// Whether nothing that was received waits to be executed.
+    /// Whether no received request waits to be executed.
     #[inline]
     pub(crate) fn is_through(&self) -> bool {
         !self.backlog && self.unfinished.is_none()
     }
 
-    /// Whether its client waits for a reply of which nothing was sent.
+    /// Whether its client waits for a reply of which no byte was sent.
     pub(crate) fn awaits_whole_reply(&self) -> bool {
         let is_asked = self.is_waiting || !self.is_through() || !self.output.is_empty();
         let has_begun = self
@@ -247,8 +247,8 @@ impl Connection {
             && self.unauthenticated_ms.is_none()
     }
 
-    /// What another process has to know to go on with it. None if it cannot: a request or a reply
-    /// is under way, or more is kept for it than goes over.
+    /// Returns the state that another process needs to continue this connection. None if it cannot:
+    /// a request or a reply is in progress, or the connection has state that is not handed over.
     pub(crate) fn setup_to_move(&mut self, state: &State) -> Option<ClientSetup> {
         let rests = self.waiter.is_some() || self.waits_for.is_some() || self.is_parked;
         let writes = self.unsent || self.blocked || !self.output.is_empty();
@@ -264,26 +264,26 @@ impl Connection {
         can_move.then(|| self.link.setup(state))?
     }
 
-    /// Whether the request under way was begun by a user who is gone since, or may do something
-    /// else.
+    /// Whether the user who sent the current request was deleted since, or has lost permissions.
     pub(crate) fn has_lost_user(&self, state: &State) -> bool {
         self.link.has_lost_sender(state)
             || self.unfinished.is_some() && self.link.has_lost_asker(state)
     }
 
-    /// Whether slots were taken from this node, or its lease ended, since the request under way
-    /// began. Asked inside the exclusive lock: until then others may take slots, and sweep them.
+    /// Whether slots were taken from this node, or its lease ended, since the current request
+    /// began. The caller holds the exclusive lock: until then other threads may take slots, and
+    /// sweep them.
     pub(crate) fn has_lost_slots(&self, context: Context<'_>) -> bool {
         self.losses != context.state().losses() || !context.is_leased()
     }
 
-    /// Whether nobody is there any more for whom it rests. Who waits for a value and ends its side
-    /// is taken for gone, as in Redis.
+    /// Whether the client of a parked connection has disconnected. As in Redis, a blocked client
+    /// that has shut down its sending side counts as disconnected.
     pub(crate) fn is_deserted(&self) -> bool {
         self.stream.is_gone() || self.waiter.is_some() && self.stream.is_leaving()
     }
 
-    /// Tells who compares passwords that the peer has ended its side, if it waits for that.
+    /// Tells the password checker that the peer has shut down its side, if a login is pending.
     #[inline]
     pub(crate) fn note_leaving(&self) {
         if let Some(login) = &self.login
@@ -301,13 +301,13 @@ impl Connection {
             && !self.link.answers_early()
     }
 
-    /// Goes on as an execution said; whether its next request has to wait.
+    /// Applies the result of an execution; returns whether the next request has to wait.
     pub(crate) fn follow(&mut self, flow: Flow) -> bool {
         match flow {
             Flow::Continue => return self.output.is_full(),
             Flow::Close => self.end_after_output(),
             Flow::Unfinished(rest) => self.unfinished = Some(rest),
-            // The loop has dealt with the bytes of these.
+            // The loop has handled the bytes of these.
             Flow::Again | Flow::Feed | Flow::Skip(_) => {}
             Flow::Wait(ticket) => self.waits_for = Some(ticket),
             Flow::Park(waiter) => self.waiter = Some(waiter),
@@ -315,7 +315,7 @@ impl Connection {
         true
     }
 
-    /// What the thread and the reply hold before a command is executed.
+    /// Records the memory of the thread and the reply before a command is executed.
     #[inline]
     pub(crate) fn mark_start(&self) -> CommandStart {
         CommandStart {
@@ -325,7 +325,7 @@ impl Connection {
         }
     }
 
-    /// Counts what the command that goes on has allocated and pinned since, apart from its reply.
+    /// Counts what a resumable command has allocated and pinned since, apart from its reply.
     #[cold]
     pub(crate) fn note_unfinished(&mut self, start: &CommandStart) {
         if self.unfinished.is_none() {
@@ -341,7 +341,7 @@ impl Connection {
         self.unfinished_pins = self.unfinished_pins.saturating_add_signed(pins);
     }
 
-    /// Takes no further request, and closes when all replies are written.
+    /// Takes no further request, and closes after the last reply is written.
     pub(crate) fn end_after_output(&mut self) {
         if !matches!(self.ending, Ending::Linger { .. }) {
             self.ending = Ending::AfterOutput;
@@ -352,12 +352,12 @@ impl Connection {
         if self.leftover.len() < LONG_REQUEST_BYTES_MIN {
             self.leftover = Vec::new();
         }
-        // A long one is freed bit by bit when the connection is closed.
+        // A long one is freed in pieces when the connection is closed.
         self.backlog = false;
         self.is_waiting = false;
     }
 
-    /// Notes bytes that its client has sent, for listings.
+    /// Counts bytes that its client has sent, for listings.
     #[inline]
     pub(crate) fn note_received(&self, bytes: usize) {
         if let Some(client) = self.link.client() {
@@ -365,7 +365,7 @@ impl Connection {
         }
     }
 
-    /// Notes bytes that its client was sent, for listings.
+    /// Counts bytes sent to its client, for listings.
     #[inline]
     pub(crate) fn note_sent(&self, bytes: usize) {
         if let Some(client) = self.link.client() {
@@ -373,7 +373,7 @@ impl Connection {
         }
     }
 
-    /// Notes that bytes of a transfer moved.
+    /// Records progress of a transfer.
     pub(crate) fn note_moved(&mut self, bytes: usize, now_ms: u64) {
         self.moved_bytes += bytes;
         if self.moved_bytes >= PROGRESS_BYTES_MIN {
@@ -381,35 +381,35 @@ impl Connection {
         }
     }
 
-    /// Whether it is there for what others send: it waits in a command, has subscriptions, or is
-    /// shown each command as it runs. As in Redis, such a one is never idle.
+    /// Whether it waits for data from other clients: it is blocked in a command, has subscriptions,
+    /// or runs MONITOR. As in Redis, such a connection is never idle.
     pub(crate) fn awaits_others(&self) -> bool {
         let listens = |client: &Client| client.is_subscriber() || client.is_monitor();
         self.waiter.is_some() || self.link.client().is_some_and(listens)
     }
 
-    /// Notes that a transfer begins.
+    /// Records that a transfer begins.
     pub(crate) fn start_transfer(&mut self, now_ms: u64) {
         self.moved_bytes = 0;
         self.progress_ms = now_ms;
     }
 
-    /// Whether a transfer waits for the client: replies to be taken, a value to be sent on, or the
-    /// rest of a request.
+    /// Whether a transfer waits for the client: unread replies, the rest of a value, or the rest of
+    /// a request.
     pub(crate) fn is_in_transfer(&mut self) -> bool {
         let is_receiving = self.input != Input::Requests || self.link.transfer().is_some();
         self.blocked || !self.is_held && (self.is_waiting || is_receiving)
     }
 
-    /// Bytes of the cache's memory that it holds back now.
+    /// Bytes of the cache's memory that it pins now.
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
         let unanswered = self.unfinished.as_ref().map_or(0, |_| self.unfinished_pins);
         self.link.received_bytes() + self.output.pinned_bytes() + unanswered
     }
 
-    /// Notes what is waited for after a look at its bytes: `found` a request or not, it ends with
-    /// one that is not whole, or not.
+    /// Notes whether the rest of a request is awaited, after decoding: `found` says whether a whole
+    /// request was decoded, `is_incomplete` whether a partial one follows.
     pub(crate) fn note_waiting(&mut self, found: bool, is_incomplete: bool, now_ms: u64) {
         let is_waiting = is_incomplete || self.link.awaits_tail();
         if is_waiting && (found || !self.is_waiting) {
@@ -418,14 +418,14 @@ impl Connection {
         self.is_waiting = is_waiting;
     }
 
-    /// Whether its next turn may take long before anything is decoded: an answer goes on, a value
-    /// comes, or a long command, which is run when it is whole.
+    /// Whether its next iteration may take long before anything is decoded: it resumes a reply,
+    /// receives a value, or gathers a long command, which runs as soon as it is whole.
     #[inline]
     pub(crate) fn may_take_long(&mut self) -> bool {
         self.unfinished.is_some() || self.input != Input::Requests || self.link.transfer().is_some()
     }
 
-    /// How much of its next turn's bytes goes through the arena, at most.
+    /// The most bytes that its next iteration reads through the arena.
     #[inline]
     pub(crate) fn turn_bytes_max(&self) -> usize {
         match self.input {

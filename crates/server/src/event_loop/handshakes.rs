@@ -1,12 +1,12 @@
-//! Handshakes: where clients of TLS come in, on a thread of its own beside the event loops.
+//! Handshakes: TLS handshakes of new connections, on a thread beside the event loops.
 //!
-//! A loop gets a stream that can be read: no signature is made in its turns. At most
-//! [`HANDSHAKES_MAX`] handshakes are under way, [`HANDSHAKES_PER_SOURCE_MAX`] of one source, for
-//! [`PATIENCE_MS`] at most; beyond that the oldest goes, of the source that has most. A peer that
-//! has not finished one costs its socket and a bounded number of bytes.
+//! A loop gets a stream that is ready to read, so it never computes a signature. At most
+//! [`HANDSHAKES_MAX`] handshakes are in progress, [`HANDSHAKES_PER_SOURCE_MAX`] of one source, for
+//! [`PATIENCE_MS`] at most; above that the oldest handshake of the source with the most is closed.
+//! A peer that has not finished its handshake costs its socket and a bounded number of bytes.
 //!
-//! The thread also reads certificates and keys anew, on SIGHUP and when one has changed; what could
-//! not be used is tried again, as time alone may make it right.
+//! The thread also reloads certificates and keys, on SIGHUP and when a file has changed. It retries
+//! files that it could not use, because time alone may make a certificate valid.
 //!
 //! Why: docs/decisions/0041. Tests: tests/tls.rs.
 
@@ -30,24 +30,24 @@ use crate::system::clock::LoopClock;
 use crate::system::poller::{Interest, Poller};
 use crate::system::signals::Hangups;
 
-/// Clients whose handshakes are under way, and who wait to begin one.
+/// Connections in a handshake or waiting to begin one.
 pub(crate) const GUESTS_MAX: usize = 2 * HANDSHAKES_MAX;
-/// The same of one source: the others come in however many are there of one.
+/// The same for one source, so that one source cannot use up the limit for the others.
 const GUESTS_PER_SOURCE_MAX: usize = GUESTS_MAX / 4;
-/// Longest time from when a client came until it is done.
+/// Longest time from the accept of a connection until its handshake is done.
 const PATIENCE_MS: u64 = 10_000;
-/// How often files are looked at, and handshakes that take too long.
+/// How often the thread checks the files, and the handshakes for time-outs.
 const LOOK_MS: u64 = 1_000;
-/// How long after certificates and keys could not be used they are tried again.
+/// How long after a failed reload it is retried.
 const RETRY_MS: u64 = 60_000;
-/// How often the log tells why a handshake was not done.
+/// Shortest time between two log lines about failed handshakes.
 const TOLD_MS: u64 = 1_000;
 /// Token of the mailbox's waker; a handshake's is its number.
 const WAKE_TOKEN: u64 = u64::MAX;
 /// Token of SIGHUP.
 const HANGUP_TOKEN: u64 = u64::MAX - 1;
 
-/// Where clients wait for their handshakes.
+/// The queue of clients for the handshake thread.
 #[derive(Clone)]
 pub(crate) struct Antechamber {
     mailbox: Arc<Mailbox>,
@@ -55,12 +55,12 @@ pub(crate) struct Antechamber {
     state: Arc<State>,
 }
 
-/// How many guests there are of each source that has some.
+/// Connections per source in a handshake or waiting for one.
 #[derive(Debug, Default)]
 struct Guests(Mutex<HashMap<Source, usize>>);
 
 impl Guests {
-    /// Counts one more of a source, unless there are too many of it.
+    /// Counts one more connection of a source, unless the source has reached its limit.
     fn take(&self, source: Source) -> bool {
         let mut counts = self.lock();
         let count = counts.entry(source).or_default();
@@ -85,7 +85,7 @@ impl Guests {
     }
 }
 
-/// A handshake under way.
+/// A handshake in progress.
 struct Guest {
     arrival: Arrival,
     source: Source,
@@ -93,17 +93,17 @@ struct Guest {
     until_ms: u64,
 }
 
-/// What could not be used of the certificates and keys that there are, if anything.
+/// The error of the last reload of certificates and keys, if any.
 #[derive(Debug, Default)]
 struct Refusal {
-    /// What the log was told of it.
+    /// The error as last logged.
     told: String,
-    /// When they are tried again.
+    /// When the reload is retried.
     retry_ms: Option<u64>,
 }
 
 impl Refusal {
-    /// Notes one more; whether the log was not told this reason last.
+    /// Records an error; returns whether it differs from the last logged one.
     fn note(&mut self, reason: String, now_ms: u64) -> bool {
         self.retry_ms = Some(now_ms + RETRY_MS);
         let is_news = self.told != reason;
@@ -125,11 +125,11 @@ struct Handshakes {
     guests: Arc<Guests>,
     hangups: Hangups,
     poller: Poller,
-    /// By their numbers: the first has been there longest.
+    /// By number: the first is the oldest.
     under_way: BTreeMap<u64, Guest>,
-    /// Their numbers by where they come from.
+    /// Handshake numbers by source.
     by_source: BySource,
-    /// The number of the last.
+    /// The highest number given out.
     last: u64,
     refusal: Refusal,
     look_ms: u64,
@@ -176,7 +176,7 @@ impl Antechamber {
         Ok((antechamber, thread))
     }
 
-    /// Takes in a client; one too many is gone.
+    /// Queues a connection; closes it if a limit is reached.
     pub(crate) fn post(&self, arrival: Arrival) {
         let is_full = self.mailbox.connections() >= GUESTS_MAX;
         if is_full || !self.guests.take(Source::of(&arrival.peer)) {
@@ -186,12 +186,12 @@ impl Antechamber {
         Mailbox::post(std::slice::from_ref(&*self.mailbox), arrival);
     }
 
-    /// Has the thread look at the clock.
+    /// Makes the thread check the clock.
     pub(crate) fn wake(&self) {
         self.mailbox.waker.wake();
     }
 
-    /// Has the thread end.
+    /// Makes the thread end.
     pub(crate) fn stop(&self) {
         Mailbox::drain(std::slice::from_ref(&*self.mailbox));
     }
@@ -224,7 +224,7 @@ impl Handshakes {
         &self.admission.state
     }
 
-    /// Begins the handshakes of all that wait.
+    /// Begins the handshakes of all queued connections.
     fn take_in(&mut self, now_ms: u64) {
         while let Some(mut arrival) = self.mailbox.take() {
             let source = Source::of(&arrival.peer);
@@ -251,7 +251,8 @@ impl Handshakes {
         }
     }
 
-    /// Makes a place for one more of a source: the oldest of it goes, or of the source with most.
+    /// Makes a place for one more of a source: closes the oldest of that source, or of the source
+    /// with most.
     fn make_place(&mut self, source: Source, now_ms: u64) {
         let (leaving, why) = if self.by_source.count_of(source) >= HANDSHAKES_PER_SOURCE_MAX {
             (
@@ -274,7 +275,7 @@ impl Handshakes {
         Some(guest)
     }
 
-    /// Goes on with a handshake.
+    /// Continues a handshake.
     fn go_on(&mut self, number: u64, now_ms: u64) {
         let Some(guest) = self.under_way.get_mut(&number) else {
             return;
@@ -302,7 +303,7 @@ impl Handshakes {
         }
     }
 
-    /// Shows a client in that speaks TLS now.
+    /// Admits a client whose handshake is done.
     fn admit(&self, arrival: Arrival) {
         let counters = &self.state().handshakes;
         counters.tls_handshakes.add(1);
@@ -315,7 +316,7 @@ impl Handshakes {
         }
     }
 
-    /// Notes that there is one guest less.
+    /// Counts one connection less.
     fn note_gone(&self, arrival: &Arrival) {
         self.mailbox.note_closed();
         self.guests.give(Source::of(&arrival.peer));
@@ -349,13 +350,13 @@ impl Handshakes {
         }
     }
 
-    /// Reads certificates and keys anew, and tells the log in any case.
+    /// Reloads certificates and keys, and logs the result in any case.
     fn reload(&mut self, now_ms: u64) {
         self.refusal = Refusal::default();
         self.retry(now_ms);
     }
 
-    /// Reads certificates and keys anew; the log is not told twice why they cannot be used.
+    /// Reloads certificates and keys; does not log the same error twice.
     fn retry(&mut self, now_ms: u64) {
         let counters = &self.admission.state.handshakes;
         match self.keys.reload() {
@@ -374,7 +375,7 @@ impl Handshakes {
     }
 }
 
-/// Ends a stream so that its last word arrives.
+/// Ends a stream so that its last bytes arrive.
 fn end(stream: &mut Stream) {
     refuse(stream, b"");
 }

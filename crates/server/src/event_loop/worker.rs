@@ -1,23 +1,23 @@
 //! Worker: one event loop, on its own thread, with its own connections and the shared cache.
 //!
-//! A turn: wait for edges; take new connections; then in phases over ready connections read,
-//! decode, execute, write ([`serve`]); then what the clock asks for ([`timers`]). A connection that
-//! has more than its share lines up for the next turn, behind those that come anew ([`run_queue`]).
+//! An iteration: wait for edges; take new connections; serve ready connections in phases: read,
+//! decode, execute, write ([`serve`]); then run what is due ([`timers`]). A connection with more
+//! than its share continues in the next iteration, behind the newly ready ones ([`run_queue`]).
 //!
-//! Limits: requests of one turn live in the arena; replies that the client does not take stop its
-//! requests ([`Output::is_full`](crate::net::output::Output::is_full)); a turn reads once from a
+//! Limits: requests of one iteration live in the arena; unread replies stop a connection's requests
+//! ([`Output::is_full`](crate::net::output::Output::is_full)); an iteration reads once from a
 //! socket.
 
 mod table;
 mod batch;
 mod steps;
-mod share; // what a connection may do in one turn
+mod share; // what a connection may do in one iteration
 mod run_queue;
 mod client_eviction;
-mod paused; // who waits for the end of a pause
+mod paused; // connections that wait for the end of a pause
 mod read_ahead; // pipelines whose replies wait
 mod receive;
-mod login_time; // connections that have to log in
+mod login_time; // unauthenticated connections and their time limit
 mod blocked; // connections whose command waits for a value
 mod serve;
 mod timers;
@@ -51,12 +51,12 @@ use crate::upgrade::client_handover::ClientHandover;
 
 /// Token of the mailbox's waker; a connection's slot is far below.
 const WAKE_TOKEN: u64 = u64::MAX;
-/// New connections taken over in one turn.
+/// New connections taken over in one iteration.
 const ARRIVALS_MAX: usize = 64;
-/// Inboxes emptied in one turn; each takes a write, or the end of a connection.
+/// Inboxes emptied in one iteration; each takes a write, or the end of a connection.
 const DELIVERIES_MAX: usize = 256;
 
-/// What all workers share.
+/// State shared by all workers.
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) state: Arc<State>,
@@ -74,20 +74,20 @@ pub(crate) struct Worker {
     counters: Arc<Counters>,
     poller: Poller,
     table: ConnectionTable,
-    /// Whose turn it is.
+    /// The connections with something to do.
     run_queue: RunQueue,
-    /// Who waits for the end of a pause.
+    /// The connections that wait for the end of a pause.
     waiting: paused::PausedLinks,
     batch: Batch,
-    /// Connections whose inbox got something, more than one turn empties.
+    /// Connections with messages in their inboxes, beyond those that one iteration empties.
     calls: Vec<u64>,
     /// Empty reply buffers.
     spares: Vec<Vec<u8>>,
-    /// What all its connections hold outside of the cache's memory, and at the last look whether
-    /// that is too much.
+    /// Memory that all its connections hold outside of the cache, and that sum at the last budget
+    /// check.
     held_bytes: usize,
     looked_at_bytes: usize,
-    /// By how much some of them have grown since what they have left behind was looked at.
+    /// Growth of connections since the last check of their pending teardowns.
     grown_bytes: usize,
     /// The part of it that unauthenticated connections hold.
     unauthenticated_bytes: usize,
@@ -95,18 +95,17 @@ pub(crate) struct Worker {
     ahead_bytes: usize,
     /// Connections that wait for memory to read more ahead.
     ahead_queue: read_ahead::AheadQueue,
-    /// Pipelines that were refused, and clients that stopped amid a request or a reply, as the log
-    /// is told.
+    /// Log reports: refused pipelines, and clients that stopped within a request or a reply.
     pipeline_report: timers::Report,
     slow_report: timers::Report,
-    /// Who was closed for it, as the log is told.
+    /// Log report: connections closed by client eviction.
     client_eviction_report: client_eviction::ClientEvictionReport,
-    /// Requests answered in this turn.
+    /// Requests answered in this iteration.
     answered: PerProtocol,
     now_ms: u64,
-    /// When the turn began, in microseconds.
+    /// When the iteration began, in microseconds.
     began_us: u64,
-    /// Inboxes that may still be emptied in this turn.
+    /// Inboxes that may still be emptied in this iteration.
     deliveries_left: usize,
     timers: timers::Timers,
     wait_times: blocked::WaitTimes,
@@ -155,7 +154,7 @@ impl Worker {
         })
     }
 
-    /// Serves until the drain is over.
+    /// Runs the loop until the drain has ended.
     ///
     /// # Errors
     /// The system's, when waiting for sockets fails, which it does not.
@@ -213,7 +212,7 @@ impl Worker {
             .min(self.handing_over.wait_ms())
     }
 
-    /// Counts what a turn has answered, and how long it took.
+    /// Counts the requests that an iteration has answered, and its duration.
     #[inline]
     fn note_turn(&mut self) {
         let us = self.common.clock.us().saturating_sub(self.began_us);
@@ -257,7 +256,7 @@ impl Worker {
         }
     }
 
-    /// Lines up a connection that has something left to do.
+    /// Queues a connection that has something left to do.
     #[inline]
     fn enqueue(&mut self, slot: u32) {
         if self.is_to_line_up(slot) {
@@ -265,8 +264,7 @@ impl Worker {
         }
     }
 
-    /// Whether a connection has something to do and has not lined up yet; then it counts as lined
-    /// up.
+    /// Whether a connection has something to do and is not queued yet; marks it as queued.
     #[inline]
     fn is_to_line_up(&mut self, slot: u32) -> bool {
         self.table.get_mut(slot).is_some_and(|connection| {
@@ -280,7 +278,7 @@ impl Worker {
     fn open_mailbox(&mut self) {
         for arrivals in 0.. {
             if arrivals == ARRIVALS_MAX {
-                // The others in the next turn, and only behind them a drain.
+                // The others follow in the next iteration; a drain begins only after them.
                 return self.mailbox().waker.wake();
             }
             let Some(arrival) = self.mailbox().take() else {
@@ -299,9 +297,9 @@ impl Worker {
         }
     }
 
-    /// Makes a connection of who came.
+    /// Creates a connection from a new arrival.
     fn take_over(&mut self, arrival: Arrival) {
-        // One that comes back behind a handover of clients is posted when it is over.
+        // A client that returns from a failed hand-over is posted after the hand-over has ended.
         self.note_handover();
         let Arrival {
             stream,
@@ -325,7 +323,7 @@ impl Worker {
         let mut connection = Connection::new(stream, link, self.now_ms);
         connection.source = source;
         if !is_restored {
-            // These settings have no such database.
+            // The settings of this process have no such database.
             connection.end_after_output();
         }
         self.table.fill(connection);
@@ -340,7 +338,7 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Writes what waits for a connection, and goes on with its end if that was the last.
+    /// Writes the pending replies of a connection, and continues its end after the last of them.
     fn flush(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
@@ -365,7 +363,7 @@ impl Worker {
         self.try_to_end(slot);
     }
 
-    /// Lets the other connections have their turns before more is written to this one.
+    /// Serves the other connections before more is written to this one.
     #[cold]
     fn write_on_later(&mut self, slot: u32) {
         let now_ms = self.now_ms;
@@ -405,7 +403,7 @@ impl Worker {
         }
     }
 
-    /// Keeps the sums of what connections hold right, in the cache's memory and outside of it.
+    /// Updates the sums of what connections hold, in the cache's memory and outside of it.
     #[inline]
     fn note_transfer(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -440,16 +438,16 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Closes a connection and lets go of all it held, now or bit by bit.
+    /// Closes a connection and frees all it held, at once or in pieces.
     fn close(&mut self, slot: u32) {
-        // A reply that was written in this turn is not noted yet.
+        // A reply written in this iteration is not counted yet.
         self.note_held(slot);
         if let Some(connection) = self.take_out(slot) {
             self.tear_down(connection);
         }
     }
 
-    /// Takes a connection out, which is nobody's any more.
+    /// Removes a connection from the table and from all lists.
     fn take_out(&mut self, slot: u32) -> Option<Connection> {
         let token = self.table.token(slot);
         let mut connection = self.table.remove(slot)?;
@@ -476,7 +474,7 @@ impl Worker {
         Some(connection)
     }
 
-    /// Notes that there is one connection less.
+    /// Counts one connection less.
     fn forget(&self) {
         self.mailbox().note_closed();
         // Relaxed: a count that orders nothing.

@@ -1,9 +1,9 @@
-//! Takeover: how a new process takes over from this server.
+//! Takeover: the hot restart as the old process runs it.
 //!
-//! What is said is [`handover`](crate::upgrade::handover)'s. Here is what this server does: it
-//! looks away from its listeners, where clients wait from then on, has the loops give up their
-//! connections, and lets go of all at `go`. Whatever goes wrong before, it looks at the listeners
-//! again and takes the connections back.
+//! [`handover`](crate::upgrade::handover) defines the messages. This server stops watching its
+//! listeners, whose backlogs hold new clients from then on, lets the loops hand over their
+//! connections, and gives up everything at `go`. If a step before `go` fails, it watches the
+//! listeners again and takes the connections back.
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -22,17 +22,17 @@ use crate::upgrade::client_handover::ClientHandover;
 use crate::upgrade::handover::hand_over::{Phase, Reaction, TakeoverPeer};
 use crate::upgrade::notify::{self, Notice};
 
-/// What a takeover needs.
+/// State of a possible hot restart.
 pub(crate) struct Takeover {
     takeover_peer: TakeoverPeer,
     client_handover: Arc<ClientHandover>,
-    /// Whether background maintenance rested before it began.
+    /// Whether background maintenance was paused before it began.
     maintenance_was_paused: bool,
     is_over: bool,
 }
 
 impl Takeover {
-    /// By this conversation and with what the loops give up.
+    /// Creates it from this conversation and the loops' hand-over.
     pub(crate) fn new(
         takeover_peer: TakeoverPeer,
         client_handover: Arc<ClientHandover>,
@@ -57,14 +57,14 @@ impl Takeover {
         self.takeover_peer.stage().is_some_and(Phase::is_quiet)
     }
 
-    /// What has to be done with the items once nothing runs any more and before the new process has
-    /// them: nothing in the background touches them, and what is known of them is written down.
+    /// Prepares the items after the last command and before the new process gets them: pauses
+    /// background maintenance and writes down the cache's state.
     fn hand_over_items(&mut self, state: &State) {
         self.maintenance_was_paused = state.maintenance_paused.swap(true, Ordering::Relaxed);
         state.cache.hand_over();
     }
 
-    /// Undoes that.
+    /// Undoes [`Takeover::hand_over_items`].
     fn take_back_items(&self, state: &State) {
         state.cache.take_back();
         state.databases.renew_names();
@@ -75,7 +75,7 @@ impl Takeover {
 }
 
 impl Acceptor {
-    /// Goes on where another server has let go: with its socket files and its clients.
+    /// Takes over from the old process: its Unix socket files and its clients.
     pub(crate) fn take_over(&mut self, clients: Vec<Arrival>) {
         if let Some(takeover) = &mut self.takeover {
             takeover.takeover_peer.adopt_file();
@@ -101,8 +101,8 @@ impl Acceptor {
         }
     }
 
-    /// Whether a client could have come in as it is: where it did come in, if that is listened at
-    /// by these settings, or else anywhere.
+    /// Whether a client can be taken over: by the listener of the address that it connected to, or,
+    /// if no listener has that address, by any of the same protocol and transport.
     fn has_place_for(&self, client: &Arrival) -> bool {
         let place = place_of(&client.stream);
         let is_there = |one: &&Listener| place.as_ref().is_some_and(|place| takes_in(one, place));
@@ -116,12 +116,12 @@ impl Acceptor {
         }
     }
 
-    /// Whether nobody is taken in, because a new process takes over.
+    /// Whether no connections are accepted because a new process is taking over.
     pub(super) fn is_quiet(&self) -> bool {
         self.takeover.as_ref().is_some_and(Takeover::is_quiet)
     }
 
-    /// Lets somebody in who wants to take over.
+    /// Answers a process that wants to take over.
     pub(super) fn greet(&mut self, now_ms: u64) {
         let refusal = if self.leave_ms.is_some() {
             Some("the server is shutting down")
@@ -147,7 +147,7 @@ impl Acceptor {
         }
     }
 
-    /// Hears what the new process says, and does it.
+    /// Receives and handles a message of the new process.
     pub(super) fn hear(&mut self, now_ms: u64) {
         let Some(takeover) = &mut self.takeover else {
             return;
@@ -160,7 +160,7 @@ impl Acceptor {
         }
     }
 
-    /// Takes nobody in any more, and has the loops come to rest.
+    /// Stops accepting, and lets the loops finish their requests.
     fn begin_to_yield(&mut self) {
         let state = &self.admission.state;
         // Relaxed: a flag that orders nothing.
@@ -173,7 +173,7 @@ impl Acceptor {
         }
     }
 
-    /// Goes on with a takeover that is under way; whether the new process serves.
+    /// Continues a hot restart in progress; returns whether the new process serves.
     pub(super) fn go_on_handing_over(&mut self, now_ms: u64) -> bool {
         let Some(takeover) = &mut self.takeover else {
             return false;
@@ -209,7 +209,7 @@ impl Acceptor {
         }
     }
 
-    /// Goes on as before, if a new process was there.
+    /// Resumes service, if a new process had begun to take over.
     pub(super) fn abandon(&mut self, reason: &str) {
         let Some(takeover) = &mut self.takeover else {
             return;
@@ -237,11 +237,11 @@ impl Acceptor {
         if let Err(errno) = opened {
             tracing::warn!(error = %errno, "cannot accept connections; retrying");
         }
-        // It may have been shut when the takeover began.
+        // It may have paused when the takeover began.
         self.shut_until_ms = opened.is_err().then_some(0);
     }
 
-    /// Lets go of everything: the new process serves.
+    /// Releases everything: the new process serves.
     pub(super) fn let_go(mut self) {
         let Some(takeover) = self.takeover.take() else {
             return;
@@ -259,7 +259,7 @@ impl Acceptor {
     }
 }
 
-/// Whether clients whose connections end at `place` come in at this listener.
+/// Whether this listener accepts connections to the local address `place`.
 fn takes_in(listener: &Listener, place: &Address) -> bool {
     let socket = |address: &Address| match address {
         Address::Tcp(text) | Address::Tls(text) => text.parse::<SocketAddr>().ok(),

@@ -1,28 +1,28 @@
-//! Batch: the requests of some connections that an event loop works on together.
+//! Batch: the requests of several connections that an event loop processes together.
 //!
-//! Received bytes of these connections stand side by side in one arena, a [`Span`] each;
-//! decoded requests borrow from it. So a connection needs no read buffer of its own, and memory of
-//! the cache is fetched ahead across requests of different clients.
+//! The received bytes of these connections are adjacent in one arena, a [`Span`] each; decoded
+//! requests borrow from it. So a connection needs no read buffer, and memory of the cache is
+//! prefetched across requests of different clients.
 
 use cellar_engine::{Cache, Candidate, IndexHint};
 
 use crate::config::limits::ARENA_BYTES;
 use crate::execute::{Codec, DecodedTask, Task};
 
-/// Connections that are read from before the first of them is answered: enough for memory to be
-/// fetched ahead, few enough that none waits long for the others' writes.
+/// Connections that are read before the first of them is answered: enough for memory to be
+/// prefetched, few enough that none waits long for the writes of the others.
 pub(super) const CONNECTIONS_MAX: usize = 64;
-/// The same of those that go on, each of which may have its whole share to do.
+/// The same for resumed connections, each of which may use its whole share.
 pub(super) const GOING_ON_MAX: usize = 16;
 /// Requests decoded before they are executed.
 pub(super) const STEPS_MAX: usize = 512;
 
-/// What one connection has received and not yet used.
+/// The bytes that one connection has received and not yet used.
 #[derive(Debug)]
 pub(super) struct Span {
     /// The connection.
     pub(super) slot: u32,
-    /// What its bytes are.
+    /// The codec of its bytes.
     pub(super) codec: Codec,
     /// First byte that no executed request has used.
     pub(super) from: usize,
@@ -32,22 +32,22 @@ pub(super) struct Span {
     pub(super) end: usize,
     /// Whether a request was found in it.
     pub(super) found: bool,
-    /// Whether no further request of it may be executed in this turn.
+    /// Whether no further request of it may be executed in this iteration.
     pub(super) stopped: bool,
 }
 
-/// A task and where it came from.
+/// A task and the span that it was decoded from.
 #[derive(Debug)]
 pub(super) struct Step<'a> {
     /// Index of the span.
     pub(super) span: usize,
     /// Where its bytes end in the arena.
     pub(super) end: usize,
-    /// What is to be done.
+    /// The task to execute.
     pub(super) task: Task<'a>,
-    /// Where the index has its key, if that is known.
+    /// The key's position in the index, if known.
     pub(super) hint: Option<IndexHint>,
-    /// Where the key's item probably lies, once it was looked for.
+    /// The probable position of the key's item, after the lookup.
     pub(super) hinted: Option<Candidate>,
 }
 
@@ -94,9 +94,9 @@ impl Batch {
         }
     }
 
-    /// Whether a connection whose turn may take so many bytes can have it now.
+    /// Whether the arena has space for a connection that may read so many bytes.
     ///
-    /// In an empty batch it can, so that each turn gets on.
+    /// An empty batch always has, so that each iteration makes progress.
     #[inline]
     pub(super) fn has_room(&mut self, bytes: usize) -> bool {
         if self.used + bytes <= self.arena.len() {

@@ -1,8 +1,8 @@
-//! Blocked: connections whose command waits for a value.
+//! Blocked: connections in a blocking command.
 //!
-//! Such a connection reads nothing and runs nothing until its command is answered: by whoever has
-//! stored what it waits for, or by its own loop when its time is over. A peer that has ended its
-//! side is gone, and forgotten; so is one that waits when the server drains.
+//! Such a connection reads and executes nothing until its command is answered: by the client that
+//! stores the value, or by its own loop at the time-out. If the peer shuts down its side, or the
+//! server drains, the connection is removed without an answer.
 //!
 //! Why: docs/decisions/0046. Tests: tests/resp_waits.rs.
 
@@ -13,11 +13,11 @@ use super::Worker;
 use crate::clients::waiters::{WaitEnd, Waiter};
 use crate::execute::{Context, serve};
 
-/// Waits that are ended in one turn because their time is over, and the keys that they had.
+/// Waits that one iteration ends at their time-out, and the keys of these waits.
 const ENDS_MAX: usize = 256;
 const ENDED_KEYS_MAX: usize = 4_096;
 
-/// When which connection has waited long enough, in engine milliseconds.
+/// The time-outs of blocked connections, in engine milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct WaitTimes {
     /// Slots, by the moment and the waiter's number.
@@ -40,13 +40,13 @@ impl WaitTimes {
     /// How long nothing of this is due.
     pub(super) fn wait_ms(&self, now_ms: u64) -> u64 {
         let first = self.slots.first_key_value();
-        // The millisecond that it names is over in the next one.
+        // A wait may last until the end of the millisecond that it names.
         first.map_or(u64::MAX, |(&(until_ms, _), _)| {
             (until_ms + 1).saturating_sub(now_ms)
         })
     }
 
-    /// The slot of one that has waited long enough.
+    /// The slot of a connection whose wait has timed out.
     fn due(&self, now_ms: u64) -> Option<u32> {
         let (&(until_ms, _), &slot) = self.slots.first_key_value()?;
         (until_ms < now_ms).then_some(slot)
@@ -54,7 +54,7 @@ impl WaitTimes {
 }
 
 impl Worker {
-    /// Lets a connection rest whose command waits.
+    /// Blocks a connection whose command waits.
     #[cold]
     pub(super) fn rest(&mut self, slot: u32) {
         let is_draining = self.is_draining();
@@ -73,7 +73,7 @@ impl Worker {
         }
     }
 
-    /// Goes on with a connection whose command was answered.
+    /// Resumes a connection whose command was answered.
     #[cold]
     pub(super) fn take_answer(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -95,21 +95,21 @@ impl Worker {
         self.line_up(slot);
     }
 
-    /// Has nobody serve a connection any more; whether nobody had.
+    /// Removes a waiter from the queues of its keys; returns whether it was still waiting.
     pub(super) fn forget_waiter(&mut self, waiter: &Arc<Waiter>) -> bool {
         self.wait_times.remove(waiter);
         let _pass = self.common.state.exclusive_lock.enter(self.index);
         self.common.state.observer.unwait(waiter)
     }
 
-    /// The same, save that it still stands in lines, where nobody sees it.
+    /// The same, but leaves its entries in the queues of its keys, where they are ignored.
     pub(super) fn dismiss_waiter(&mut self, waiter: &Waiter) {
         self.wait_times.remove(waiter);
         let _pass = self.common.state.exclusive_lock.enter(self.index);
         self.common.state.observer.dismiss(waiter);
     }
 
-    /// Ends a connection that waits: it is answered only if somebody has done so already.
+    /// Ends a blocked connection: it is answered only if another client has served it already.
     #[cold]
     pub(super) fn end_rest(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -130,7 +130,7 @@ impl Worker {
         self.flush(slot);
     }
 
-    /// Answers those who have waited long enough, some in each turn.
+    /// Answers blocked connections at their time-out, some in each iteration.
     #[inline]
     pub(super) fn end_waits(&mut self) {
         let mut keys = 0;
@@ -145,7 +145,7 @@ impl Worker {
         }
     }
 
-    /// Answers one; how many keys it has waited for.
+    /// Answers one at its time-out; returns the number of its keys.
     #[cold]
     fn time_out_wait(&mut self, slot: u32) -> usize {
         let connection = self.table.get_mut(slot);
@@ -162,7 +162,7 @@ impl Worker {
         waiter.request.keys.len()
     }
 
-    /// Serves those for whom there was no time before.
+    /// Serves the blocked clients that an earlier iteration had no time for.
     #[cold]
     pub(super) fn serve_waiters(&mut self) {
         let pass = self.common.state.exclusive_lock.enter(self.index);

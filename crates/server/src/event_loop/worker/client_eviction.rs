@@ -1,11 +1,10 @@
-//! Client eviction: which connections are closed when clients hold too much memory.
+//! Client eviction: closes connections when clients hold too much memory.
 //!
-//! A loop looks at the budget when what its connections hold has grown by [`LOOK_BYTES`]. The one
-//! that finds it exceeded wakes the others, and each that holds more than its part closes the
-//! largest of its connections: first unauthenticated connections, all that hold too
-//! much; then those that have not got on for [`STALLED_MS`], so that who sends a long request or
-//! reads a long answer is not in danger for others that only hold memory; last those that asked
-//! not to be closed (CLIENT NO-EVICT).
+//! A loop checks the budget when its connections have grown by [`LOOK_BYTES`]. The loop that finds
+//! it exceeded wakes the others, and each loop above its part closes its largest connections in
+//! this order: unauthenticated ones; connections without progress for [`STALLED_MS`], so that a
+//! client in the middle of a long request or reply outlasts those that only hold memory; all
+//! others; last those with CLIENT NO-EVICT.
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
@@ -14,18 +13,18 @@ use super::Worker;
 use crate::event_loop::connection::Connection;
 use crate::execute::{Context, Refusal};
 
-/// Growth after which a loop looks at the budget.
+/// Growth after which a loop checks the budget.
 const LOOK_BYTES: usize = 64 << 10;
 /// Time without progress after which memory counts as only held.
 const STALLED_MS: u64 = 1_000;
 /// A connection that holds less is not closed for it.
 const HOLDER_BYTES_MIN: usize = 256;
 
-/// How often the log tells of it.
+/// Shortest time between two log lines.
 const TOLD_MS: u64 = 60_000;
 
-/// A connection's place in the order of closing: whether it has logged in where that is needed,
-/// whether it asked to stay, whether it got on, the bytes it holds, the largest first.
+/// A connection's rank for closing: whether it is authenticated where that is required, has
+/// NO-EVICT, and made progress; then its size, the largest first.
 type Rank = (bool, bool, bool, Reverse<usize>);
 
 fn rank(connection: &Connection, bytes: usize, now_ms: u64) -> Rank {
@@ -37,7 +36,7 @@ fn rank(connection: &Connection, bytes: usize, now_ms: u64) -> Rank {
     (is_known, asked, moves, Reverse(bytes))
 }
 
-/// What the log was not told yet of connections that were closed.
+/// Closed connections that were not logged yet.
 #[derive(Debug, Default)]
 pub(super) struct ClientEvictionReport {
     unauthenticated: u64,
@@ -46,7 +45,7 @@ pub(super) struct ClientEvictionReport {
 }
 
 impl ClientEvictionReport {
-    /// Tells the log, unless it was told within a minute.
+    /// Writes a log line, unless one was written within a minute.
     #[cold]
     fn tell(&mut self, held_bytes: usize, now_ms: u64) {
         let (not_logged_in, others) = (self.unauthenticated, self.others);
@@ -67,7 +66,7 @@ impl ClientEvictionReport {
 }
 
 impl Worker {
-    /// Keeps the loop's sums of what its connections hold, and who of them has logged in.
+    /// Updates the loop's sums of client memory, and the connection's authentication state.
     #[inline]
     pub(super) fn note_held(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -103,7 +102,7 @@ impl Worker {
         self.publish_held();
     }
 
-    /// Takes a connection that is gone out of the sums.
+    /// Subtracts a closed connection from the sums.
     pub(super) fn forget_held(&mut self, connection: &Connection) {
         self.held_bytes -= connection.noted_bytes;
         self.ahead_bytes -= connection.noted_ahead_bytes;
@@ -119,15 +118,15 @@ impl Worker {
         budget.set_ahead(self.index, self.ahead_bytes);
     }
 
-    /// Whether the loop's connections hold so much more than at the last look at the budget that no
-    /// further one is served before the next.
+    /// Whether the loop's connections have grown so much since the last budget check that the next
+    /// check has to come before another connection is served.
     #[inline]
     pub(super) fn has_grown_much(&self) -> bool {
         self.held_bytes >= self.looked_at_bytes + self.common.state.budget.turn_bytes_max()
     }
 
-    /// Looks at the budget if the loop's connections hold more than at the last look, or a reply
-    /// has found too little memory.
+    /// Checks the budget if the loop's connections hold more than at the last check, or a reply has
+    /// found too little memory.
     #[inline]
     pub(super) fn check_budget(&mut self) {
         self.common.state.budget.end_reply(self.index);
@@ -139,7 +138,7 @@ impl Worker {
         }
     }
 
-    /// Has all loops close connections if clients hold too much.
+    /// Makes all loops close connections if clients hold too much.
     #[cold]
     pub(super) fn keep_to_budget(&mut self) {
         self.client_eviction_report
@@ -220,8 +219,8 @@ impl Worker {
         self.refuse(slot, Refusal::ClientMemory);
     }
 
-    /// Tells a client why its connection ends, behind the replies that wait, unless a reply goes
-    /// on; nothing more of it is executed.
+    /// Sends a client the reason for closing it, after its pending replies, unless a reply is
+    /// incomplete; nothing more of it is executed.
     pub(super) fn refuse(&mut self, slot: u32, refusal: Refusal) {
         let Some(connection) = self.table.get_mut(slot) else {
             return;

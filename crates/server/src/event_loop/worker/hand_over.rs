@@ -1,10 +1,11 @@
-//! Hand over: connections that go to a new process, between two requests.
+//! Hand over: moves connections to a new process, between two requests.
 //!
-//! A connection goes over as its socket if nothing of it is under way and nothing is kept for it
-//! ([`Connection::setup_to_move`](crate::event_loop::connection::Connection::setup_to_move)): what
-//! its client has sent and nobody has read, the new process reads. All others are drained. Once
-//! each of them has nothing left to execute the loop has settled: it writes what waits, and runs no
-//! request any more. Who waits for its client or another is not waited for, and nobody for ever.
+//! A connection moves as its socket if it has no request in progress and no state that cannot move
+//! ([`Connection::setup_to_move`](crate::event_loop::connection::Connection::setup_to_move)): the
+//! new process reads the unread bytes. All others are drained. When none of them has anything left
+//! to execute the loop has settled: it writes pending replies, and executes no further request. The
+//! loop does not wait for clients that wait for their peer or for another client, and every wait
+//! has a time limit.
 //!
 //! Why: docs/decisions/0056. Tests: tests/takeover.rs.
 
@@ -15,19 +16,19 @@ use crate::event_loop::connection::{Connection, Ending};
 use crate::net::listener::came_from;
 use crate::net::mailbox::{Arrival, Mailbox};
 
-/// Longest time that is waited for the rest of a request.
+/// Longest wait for the rest of a request.
 const REST_MS: u64 = 100;
-/// How long the loop sleeps at most until it has settled.
+/// Longest sleep of the loop until it has settled.
 const LOOK_MS: u32 = 5;
 
 /// A handover of clients as one loop sees it.
 #[derive(Debug, Default)]
 pub(super) struct HandingOver {
-    /// The number that was seen last, odd if one is under way.
+    /// The number that was seen last, odd while a handover is in progress.
     number: u64,
-    /// When neither half a request nor a client is waited for any more.
+    /// When the loop stops waiting for incomplete requests and for clients.
     cut_ms: u64,
-    /// When nothing that was read is begun any more.
+    /// When the loop stops executing requests that it has read.
     end_ms: u64,
     has_settled: bool,
 }
@@ -39,7 +40,7 @@ impl HandingOver {
         self.number % 2 == 1
     }
 
-    /// Whether the rest of a request is still waited for.
+    /// Whether the rest of a request is still awaited.
     pub(super) fn waits_for_rest(&self, now_ms: u64) -> bool {
         self.is_under_way() && now_ms < self.cut_ms
     }
@@ -56,13 +57,13 @@ impl HandingOver {
 }
 
 impl Worker {
-    /// Notices a handover's beginning and its end.
+    /// Detects the beginning and the end of a handover.
     pub(super) fn note_handover(&mut self) {
         let number = self.common.client_handover.number();
         if number == self.handing_over.number {
             return;
         }
-        // After the whole of it the acceptor gives up: the request that is run last has as much.
+        // The acceptor gives up after the whole time-out, so the last request has the other half.
         let most_ms = self.common.state.settings.drain_timeout_ms / 2;
         self.handing_over = HandingOver {
             number,
@@ -71,7 +72,7 @@ impl Worker {
             has_settled: false,
         };
         if self.handing_over.is_under_way() {
-            // What was received is answered.
+            // Requests received before are answered.
             self.common.state.pause.end();
             for slot in self.table.slots() {
                 self.hand_over(slot);
@@ -79,7 +80,7 @@ impl Worker {
         }
     }
 
-    /// Gives a connection up if it can go over; else it ends after the requests that are there.
+    /// Hands a connection over if it can move; else it ends after its received requests.
     #[cold]
     pub(super) fn hand_over(&mut self, slot: u32) {
         if self.try_to_move(slot) {
@@ -94,7 +95,7 @@ impl Worker {
         }
     }
 
-    /// Gives a connection up if it can go over; whether it did.
+    /// Hands a connection over if it can move; returns whether it did.
     #[cold]
     pub(super) fn try_to_move(&mut self, slot: u32) -> bool {
         let state = &self.common.state;
@@ -108,7 +109,7 @@ impl Worker {
         let Some(connection) = self.take_out(slot) else {
             return false;
         };
-        // The socket stays open elsewhere, so it would be reported on.
+        // The socket stays open elsewhere, so its events would still be reported.
         let _ = self.poller.remove(&connection.stream);
         let arrival = Arrival {
             protocol: connection.link.protocol(),
@@ -121,7 +122,7 @@ impl Worker {
             .client_handover
             .give(self.handing_over.number, arrival)
         {
-            // The new process did not come.
+            // The new process has ended before the move.
             self.common
                 .state
                 .connections
@@ -131,7 +132,7 @@ impl Worker {
         true
     }
 
-    /// Looks whether all is settled.
+    /// Checks whether the loop has settled.
     #[cold]
     pub(super) fn go_on_handing_over(&mut self) {
         if self.handing_over.has_settled {
@@ -146,7 +147,7 @@ impl Worker {
                 continue;
             };
             let is_open = matches!(connection.ending, Ending::No | Ending::AfterRequests);
-            // What was read is answered, if that needs nobody else; nothing more is read behind it.
+            // Requests read before are answered if they wait for no other client; no more is read.
             let goes_on = !is_over && !connection.is_through() && connection.has_work();
             if is_open && is_late && !goes_on {
                 connection.end_after_output();

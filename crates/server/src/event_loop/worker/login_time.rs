@@ -1,6 +1,6 @@
-//! Login time: connections that have to log in, have a time for it, and give way to others.
+//! Login time: the time limit of unauthenticated connections, and their closing at the limit.
 //!
-//! Without users, password or token nobody has to.
+//! Without users, password or token every connection counts as authenticated.
 //!
 //! Tests: tests/before_login.rs.
 
@@ -10,11 +10,11 @@ use super::Worker;
 use crate::event_loop::connection::{Connection, Ending};
 use crate::net::mailbox::Home;
 
-/// Connections closed for others in one turn.
+/// Connections closed for new ones in one iteration.
 const LEAVING_MAX: usize = 64;
 
 impl Worker {
-    /// Notes for all loops that a connection has to log in now, or has.
+    /// Records for all loops that a connection has to log in now, or has logged in.
     #[cold]
     pub(super) fn note_unauthenticated(&mut self, slot: u32) {
         let token = self.table.token(slot);
@@ -36,8 +36,8 @@ impl Worker {
         }
     }
 
-    /// Closes connections that give way to others. In place of one that has logged in meanwhile
-    /// another does.
+    /// Closes unauthenticated connections in favour of new ones. If one has logged in meanwhile,
+    /// another one is closed in its place.
     pub(super) fn let_give_way(&mut self) {
         for left in 0.. {
             if left == LEAVING_MAX {
@@ -59,8 +59,8 @@ impl Worker {
         }
     }
 
-    /// Whether nobody has logged in on a connection in time; one whose password is being compared
-    /// has all it takes.
+    /// Whether the login time-out has passed without a login; it does not apply while a password is
+    /// being compared.
     pub(super) fn is_login_overdue(&mut self, slot: u32) -> bool {
         let (now_ms, patience_ms) = (self.now_ms, self.common.state.settings.login_timeout_ms);
         let Some(connection) = self.table.get_mut(slot) else {
@@ -75,8 +75,8 @@ impl Worker {
     }
 }
 
-/// Notes that a whole request came over a connection. If each says for itself who sends it, some
-/// are for everybody, so the time begins anew.
+/// Records a whole request. Where each request carries its own credentials, requests that need none
+/// also restart the login time.
 #[inline]
 pub(super) fn note_request(connection: &mut Connection, now_ms: u64) {
     if connection.unauthenticated_ms.is_some() && connection.link.logs_in_each_time() {

@@ -1,7 +1,7 @@
 //! Paused: connections whose next request waits for the end of a pause.
 //!
-//! Such a connection has nothing to do until then: what it sent stays in its buffer, what it sends
-//! in the system's. When the pause is over all of them line up behind who has something to do.
+//! Such a connection does nothing until then: received bytes stay in its buffer, later ones in the
+//! socket buffer. After the pause all of them queue behind the ready connections.
 //!
 //! Tests: tests/pause.rs.
 
@@ -10,11 +10,11 @@ use cellar_engine::Instant;
 use super::Worker;
 use crate::clients::pause::Pause;
 
-/// Who waits.
+/// The waiting connections.
 #[derive(Debug, Default)]
 pub(super) struct PausedLinks {
     tokens: Vec<u64>,
-    /// The pause that the first of them met.
+    /// The pause in force when the first of them began to wait.
     word: u64,
 }
 
@@ -30,7 +30,7 @@ impl PausedLinks {
 }
 
 impl Worker {
-    /// How long who waits has to wait yet; for ever if nobody does.
+    /// Time until the pause ends; `u32::MAX` if no connection waits.
     pub(super) fn pause_left_ms(&self) -> u32 {
         if self.waiting.tokens.is_empty() {
             return u32::MAX;
@@ -39,7 +39,7 @@ impl Worker {
         u32::try_from(left_ms).unwrap_or(u32::MAX)
     }
 
-    /// Whether a pause holds the request back whose rest a connection receives.
+    /// Whether a pause holds back the request that a connection is receiving.
     pub(super) fn holds_transfer(&mut self, slot: u32) -> bool {
         let paused = self.common.state.pause.in_force(Instant(self.now_ms));
         let connection = self.table.get_mut(slot);
@@ -48,7 +48,7 @@ impl Worker {
         })
     }
 
-    /// Lets a connection wait for the end of the pause.
+    /// Makes a connection wait for the end of the pause.
     pub(super) fn hold(&mut self, slot: u32) {
         let token = self.table.token(slot);
         if let Some(connection) = self.table.get_mut(slot)
@@ -58,7 +58,7 @@ impl Worker {
         }
     }
 
-    /// Lets all that wait go on if the pause that they met is over; another one they meet anew.
+    /// Resumes all waiting connections if their pause has ended; a new pause stops them again.
     #[inline]
     pub(super) fn release_waiting(&mut self) {
         if !self.waiting.tokens.is_empty() {

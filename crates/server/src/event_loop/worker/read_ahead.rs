@@ -1,14 +1,14 @@
 //! Read-ahead: taking the rest of a pipeline whose client has not begun to read its replies.
 //!
-//! Many clients send a whole pipeline before they read. While the replies to its beginning fill
-//! the socket, nothing further of it is executed; it is received all the same, so that the client
-//! can go on to read. The [budget](crate::clients::budget::Budget::grant_ahead) says which
-//! connection may have memory for it: one that has to wait asks again every [`RETRY_MS`], for at
-//! most `--write-timeout`.
+//! Many clients send a whole pipeline before they read. While the replies to its beginning fill the
+//! socket buffer, nothing further is executed; it is still received, so that the client can begin
+//! to read. The [budget](crate::clients::budget::Budget::grant_ahead) decides which connection gets
+//! memory for it: a connection that has to wait asks again every [`RETRY_MS`], for at most
+//! `--write-timeout`.
 //!
-//! A pipeline that does not fit into `--client-memory` is refused: the client gets an error behind
-//! the replies to what was executed, and what it still sends is thrown away so that it comes to
-//! read that error.
+//! A pipeline that does not fit into `--client-memory` is refused: the client gets an error after
+//! the replies to the executed requests, and its further bytes are discarded so that it can read
+//! that error.
 //!
 //! Tests: tests/pipelines.rs.
 
@@ -29,7 +29,7 @@ pub(super) struct AheadQueue {
 }
 
 impl AheadQueue {
-    /// How long the loop may sleep for them; for ever if there are none.
+    /// How long the loop may sleep for them; `u32::MAX` if none waits.
     pub(super) fn wait_ms(&self, now_ms: u64) -> u32 {
         if self.tokens.is_empty() {
             return u32::MAX;
@@ -59,7 +59,8 @@ impl Worker {
         }
         let received = connection.stream.read_ahead();
         if connection.stream.ahead_bytes() == 0 {
-            // Nothing came: it does not keep others waiting.
+            // No bytes arrived: it releases its memory, so that it does not delay other
+            // connections.
             self.common.state.budget.release_ahead((self.index, token));
         }
         match received {
@@ -74,7 +75,7 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Keeps the sum of what is read ahead.
+    /// Updates the sum of the read-ahead.
     #[cold]
     pub(super) fn note_ahead(&mut self, slot: u32, before: usize, after: usize) {
         self.ahead_bytes = self.ahead_bytes - before + after;
@@ -83,12 +84,12 @@ impl Worker {
         }
     }
 
-    /// Notes that a connection needs no more memory for its pipeline.
+    /// Records that a connection needs no more memory for its pipeline.
     pub(super) fn release_ahead(&self, token: u64) {
         self.common.state.budget.release_ahead((self.index, token));
     }
 
-    /// Lets the connections that wait for memory ask again.
+    /// Makes the connections that wait for memory ask again.
     #[inline]
     pub(super) fn retry_read_ahead(&mut self) {
         if !self.ahead_queue.tokens.is_empty() && self.ahead_queue.retry_ms <= self.now_ms {
@@ -104,8 +105,8 @@ impl Worker {
         }
     }
 
-    /// Ends a connection whose pipeline does not fit into the memory for clients, or has waited for
-    /// it in vain, with an error behind the replies that wait.
+    /// Ends a connection whose pipeline does not fit into the client memory, or has waited for it
+    /// too long, with an error after the pending replies.
     pub(super) fn refuse_pipeline(&mut self, slot: u32) {
         let token = self.table.token(slot);
         let Some(connection) = self.table.get_mut(slot) else {

@@ -1,7 +1,7 @@
-//! Receive: how bytes come in, from the socket to where they are looked at.
+//! Receive: reads bytes from the socket into the memory that they are decoded in.
 //!
-//! Requests go through the arena; a large value goes into the cache's memory; a long command is
-//! gathered behind what is left over of its connection.
+//! Requests are read into the arena; a large value into the cache's memory; a long command into the
+//! connection's leftover buffer.
 
 use super::Worker;
 use super::steps::{Ran, feed, run_frame};
@@ -14,7 +14,7 @@ use crate::net::stream::Received;
 use crate::observe::counters::Counters;
 use crate::state::State;
 
-/// Notes what a read brought of a transfer; whether the connection is broken.
+/// Records the result of a read for a transfer; returns whether the connection is broken.
 fn is_broken(
     connection: &mut Connection,
     received: Received,
@@ -30,8 +30,8 @@ fn is_broken(
     received == Received::Gone
 }
 
-/// Has the client's time run for the rest of what its transport cannot understand yet, as it does
-/// for the rest of a request.
+/// Starts the client's time-out for the rest of an incomplete transport record, as for the rest of
+/// a request.
 #[cold]
 fn await_rest(connection: &mut Connection, now_ms: u64) {
     if !connection.is_in_transfer() {
@@ -40,7 +40,7 @@ fn await_rest(connection: &mut Connection, now_ms: u64) {
     connection.is_waiting = true;
 }
 
-/// What a connection speaks that does not speak its port's protocol; the log is told.
+/// Detects a client that does not speak the protocol of its port, and logs it.
 #[inline]
 fn recognise(
     connection: &mut Connection,
@@ -57,13 +57,13 @@ fn recognise(
 }
 
 impl Worker {
-    /// Takes what a connection has to offer.
+    /// Reads the available bytes of a connection.
     #[inline]
     pub(super) fn receive(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        // A connection that took the place of a closed one can stand in the list twice.
+        // A slot can be queued twice: by its closed connection and by the one that reuses it.
         if !std::mem::take(&mut connection.queued) || !connection.has_work() {
             return;
         }
@@ -95,20 +95,20 @@ impl Worker {
         }
     }
 
-    /// Goes on with an answer that is too long for one turn.
+    /// Resumes a reply that is too long for one iteration.
     #[cold]
     fn resume(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
         if connection.has_lost_user(&self.common.state) {
-            // The rest would be read, or changed, for somebody who may no longer.
+            // The user has lost the permission for the rest of the command.
             return self.close(slot);
         }
         let pass = self.common.state.exclusive_lock.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         if connection.has_lost_slots(context) {
-            // The rest may be of a slot that is another node's.
+            // The rest may belong to a slot that another node has taken.
             drop(pass);
             return self.close(slot);
         }
@@ -129,7 +129,7 @@ impl Worker {
         self.line_up(slot);
     }
 
-    /// Puts a connection's bytes into the arena: what is left over, and one read.
+    /// Reads a connection's bytes into the arena: its leftover, and one read.
     #[inline]
     fn receive_requests(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -175,7 +175,7 @@ impl Worker {
         }
     }
 
-    /// Ends a connection of which no more will be understood, and says so.
+    /// Ends a connection whose further bytes cannot be decoded, with an error.
     #[cold]
     fn turn_away(&mut self, slot: u32, spoken: Spoken) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -188,7 +188,7 @@ impl Worker {
         self.line_up(slot);
     }
 
-    /// Receives more of a request that is under way, runs it when it is whole, and goes on with the
+    /// Receives more of the current request, executes it when it is whole, and continues with the
     /// requests behind it.
     fn receive_rest(&mut self, slot: u32) {
         let spans = self.batch.spans.len();
@@ -209,7 +209,7 @@ impl Worker {
         self.answered[span.codec.protocol() as usize] += u64::from(is_run);
     }
 
-    /// Receives more of a long command behind what is there of it, and runs it when it is whole.
+    /// Receives more of a long command into the leftover buffer, and runs it when it is whole.
     #[cold]
     fn receive_frame(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -217,7 +217,7 @@ impl Worker {
         };
         let from = self.batch.used;
         let room = &mut self.batch.arena[from..from + LONG_READ_BYTES_MAX];
-        // What is whole waits to be run.
+        // A whole request is executed before more is read.
         let received = match connection.backlog {
             true => Received::Nothing,
             false => connection.stream.read(room),
@@ -252,7 +252,7 @@ impl Worker {
         }
         self.answered[codec.protocol() as usize] += u64::from(is_answered);
         self.leave_buffer(spent);
-        // Its reply is written now, before the others' of this turn.
+        // Its reply is written now, before those of other connections in this iteration.
         self.common.state.observer.tracking.broadcast();
         self.line_up(slot);
     }
@@ -281,7 +281,7 @@ impl Worker {
         self.line_up(slot);
     }
 
-    /// Stores a large value that nothing follows.
+    /// Stores a large value without further arguments.
     #[cold]
     fn finish_value(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -293,7 +293,7 @@ impl Worker {
         let (_, flow) = connection.link.feed(&[], context, &mut connection.output);
         drop(pass);
         self.answered[connection.link.protocol() as usize] += 1;
-        // Its reply is written now, before the others' of this turn.
+        // Its reply is written now, before those of other connections in this iteration.
         self.common.state.observer.tracking.broadcast();
         if let Some(flow) = flow {
             connection.follow(flow);
@@ -321,7 +321,7 @@ impl Worker {
         self.line_up(slot);
     }
 
-    /// Throws away what a peer still sends after its connection's end.
+    /// Discards what a peer still sends after its connection's end.
     #[cold]
     fn discard(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {

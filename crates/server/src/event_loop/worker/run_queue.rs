@@ -1,13 +1,13 @@
-//! Run queue: whose turn it is, and in which order.
+//! Run queue: the connections that have something to do, in order.
 //!
-//! A connection that the poller has just reported is *fresh*: each turn serves all of those. One
-//! that has something left from an earlier turn (more requests than its share, a reply too long for
-//! one turn) *goes on* behind them, in the order of arrival, as long as the turn is not long; so
-//! does one that comes anew with what may take long when the turn is long already. So who asks for
-//! little does not wait for all who have asked for much.
+//! A connection that the poller has just reported is *fresh*: each iteration serves all of those. A
+//! connection with something left from an earlier iteration (more requests than its share, a reply
+//! too long for one iteration) is *resumed* behind them, in the order of arrival, while the
+//! iteration is short. The same holds for a fresh connection whose request may take long when the
+//! iteration is long already. So short requests do not wait for all long ones.
 //!
-//! Invariant: a turn takes a connection that goes on at most once, and some of them whenever there
-//! are any, so all get on.
+//! Invariant: an iteration serves a resumed connection at most once, and some of them whenever any
+//! wait, so all make progress.
 //! Why: docs/decisions/0036. Tests: at the end of this file, tests/turns.rs.
 
 /// The slots of connections with something to do.
@@ -15,35 +15,35 @@
 pub(super) struct RunQueue {
     fresh: Vec<u32>,
     going_on: Vec<u32>,
-    /// Those that go on and had no time in this turn although it was their turn.
+    /// Resumed connections that the last iteration had no time for.
     ahead: Vec<u32>,
-    /// Empty lists, for the next turn.
+    /// Empty lists, for the next iteration.
     resting: [Vec<u32>; 2],
 }
 
-/// What one turn works on.
+/// The connections that one iteration serves.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// Those that were reported.
+    /// The fresh ones.
     pub(super) fresh: Vec<u32>,
-    /// Those that go on, the longest waiting first.
+    /// The resumed ones, the longest waiting first.
     pub(super) going_on: Vec<u32>,
 }
 
 impl RunQueue {
-    /// Whether nobody has anything to do.
+    /// Whether no connection has anything to do.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.going_on.is_empty()
     }
 
-    /// Lines up a connection that was reported.
+    /// Queues a connection that the poller has reported.
     #[inline]
     pub(super) fn push_fresh(&mut self, slot: u32) {
         self.fresh.push(slot);
     }
 
-    /// Lines up a connection that has something left.
+    /// Queues a connection that has something left.
     #[inline]
     pub(super) fn push(&mut self, slot: u32) {
         self.going_on.push(slot);
@@ -55,14 +55,13 @@ impl RunQueue {
         self.going_on.len()
     }
 
-    /// Lets those that have lined up since there were so many keep their place: the next turn
-    /// begins with them.
+    /// Moves the resumed connections queued from index `len` on to the front of the next iteration.
     #[cold]
     pub(super) fn keep_place_since(&mut self, len: usize) {
         self.ahead.extend(self.going_on.drain(len..));
     }
 
-    /// Takes all; who lines up from now on is for the next turn.
+    /// Takes all; connections queued from now on wait for the next iteration.
     #[inline]
     pub(super) fn begin(&mut self) -> Turn {
         let [one, other] = std::mem::take(&mut self.resting);
@@ -72,7 +71,8 @@ impl RunQueue {
         }
     }
 
-    /// Ends a turn that has served so many of those that go on; the others stay ahead of all.
+    /// Ends an iteration that has served `served` of the resumed connections; the others stay
+    /// first.
     #[inline]
     pub(super) fn end(&mut self, turn: Turn, served: usize) {
         let Turn {
@@ -108,7 +108,7 @@ mod tests {
             (&[9][..], &[1, 2, 3, 4][..])
         );
         assert!(run_queue.is_empty());
-        // The fresh one and the first that went on have more to do.
+        // The fresh connection and the first resumed one have more to do.
         run_queue.push(9);
         run_queue.push(1);
         run_queue.end(turn, 1);
@@ -123,7 +123,7 @@ mod tests {
         let mut run_queue = RunQueue::default();
         (1..=6).for_each(|slot| run_queue.push(slot));
         let turn = run_queue.begin();
-        // Of 1 to 4 the first two had their turn, of which 1 has more to do, as has 9.
+        // Of 1 to 4 the first two were served; 1 and 9 have more to do.
         run_queue.push(9);
         let len = run_queue.len();
         [3, 4].into_iter().for_each(|slot| run_queue.push(slot));

@@ -1,18 +1,18 @@
-//! Serve: the phases of a turn over ready connections, some at a time.
+//! Serve: the phases of an iteration over ready connections, in batches.
 //!
 //! ```text
-//! receive   each connection: what is left over, then one read        -> a span of the arena
+//! receive   each connection: its leftover, then one read              -> a span of the arena
 //! decode    spans in order                                            -> up to STEPS_MAX steps
 //! execute   steps in order, memory fetched ahead                      -> outputs
-//! settle    each span: keep what is not used, write, line up again
+//! settle    each span: keep unused bytes, write, queue again
 //! ```
 //!
-//! A large value goes past the arena: its first bytes come with its command line, the rest is
-//! received in the cache's memory. Other long requests are gathered behind what is left over.
-//! What other event loops have for a client is delivered when all spans are settled.
+//! A large value bypasses the arena: its first bytes come with its command line, the rest is
+//! received into the cache's memory. Other long requests are gathered in the leftover buffer.
+//! Messages from other event loops are delivered after all spans are settled.
 //!
-//! The first of many is answered before the last is read. All that came anew are looked at, behind
-//! them those that go on; where the turn is long, what may take long waits ([`TimeSlice`]).
+//! Each batch is answered before the next one is read. All fresh connections are served first, then
+//! the resumed ones; in a long iteration, requests that may take long wait ([`TimeSlice`]).
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::execute::Context;
 use crate::net::mailbox::Home;
 
 impl Worker {
-    /// Serves each connection that came anew, and those that go on as long as there is time.
+    /// Serves each fresh connection, and resumed connections as long as time remains.
     #[inline]
     pub(super) fn serve(&mut self) {
         if self.run_queue.is_empty() {
@@ -56,7 +56,7 @@ impl Worker {
         self.run_queue.end(turn, served);
     }
 
-    /// Serves the first of these connections, some at a time; how many were taken.
+    /// Serves the first of these connections, a batch at a time; returns how many were taken.
     #[inline]
     fn serve_some(&mut self, slots: &[u32], time_slice: TimeSlice) -> usize {
         let most = match time_slice.is_fresh {
@@ -90,7 +90,7 @@ impl Worker {
             false => self.execute_batch(time_slice),
         };
         self.common.state.observer.tracking.broadcast();
-        // Who was not served is lined up first, so that it is the first of the next turn.
+        // Connections that were not served are queued first, ahead in the next iteration.
         let lined_up = self.run_queue.len();
         for index in served..self.batch.spans.len() {
             self.settle(index);
@@ -108,8 +108,8 @@ impl Worker {
         taken
     }
 
-    /// Decodes and executes spans until all are through, or the replies are enough for one turn;
-    /// how many were served.
+    /// Decodes and executes spans until all are done or the replies are enough for one iteration;
+    /// returns how many were served.
     fn execute_batch(&mut self, time_slice: TimeSlice) -> usize {
         let mut served = self.batch.spans.len();
         let Batch {
@@ -166,7 +166,7 @@ impl Worker {
                 self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
                 if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());
-                    // It may have begun a pause, or ended one.
+                    // It may have started a pause, or ended one.
                     paused = pause.in_force(Instant(self.now_ms));
                 }
                 if span.stopped {
@@ -185,7 +185,7 @@ impl Worker {
         served
     }
 
-    /// Keeps what a span did not use, writes, and lines the connection up again.
+    /// Keeps the unused bytes of a span, writes, and queues the connection again.
     #[inline]
     fn settle(&mut self, index: usize) {
         let Span {
@@ -197,7 +197,8 @@ impl Worker {
             found,
             stopped,
         } = self.batch.spans[index];
-        // All that was decoded was executed, unless it was stopped; blank lines are not executed.
+        // All decoded requests were executed, unless the span stopped; blank lines are not
+        // executed.
         let from = if stopped { from } else { decoded };
         let Some(connection) = self.table.get_mut(slot) else {
             return;
@@ -224,8 +225,7 @@ impl Worker {
         self.line_up(slot);
     }
 
-    /// Writes what there is, and puts the connection where it belongs: in the ready list, at its
-    /// end, or at rest.
+    /// Writes pending replies, and then queues, parks or ends the connection.
     #[inline]
     pub(super) fn line_up(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -244,7 +244,7 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Lets a connection rest if its request waits for something that is not settled.
+    /// Parks a connection if its request waits for another thread.
     #[inline]
     fn park(&mut self, slot: u32) {
         let token = self.table.token(slot);
@@ -263,9 +263,9 @@ impl Worker {
             });
             connection.login = connection.is_parked.then_some(ticket);
             if connection.is_parked && connection.stream.is_gone() {
-                // Nobody waits for the answer, so nothing is to be done for it. A peer that has
-                // merely ended its own side may: `printf ... | nc -N` sends a login, ends, and
-                // reads. Over TCP one that is gone looks the same until it is written to.
+                // The peer has closed, so its request is not executed. A peer that has only shut
+                // down its own side may still read: `printf ... | nc -N` sends a login, shuts down,
+                // and reads. Over TCP a closed peer looks the same until it is written to.
                 return self.close(slot);
             }
             connection.note_leaving();
@@ -296,7 +296,7 @@ impl Worker {
         if connection.waiter.is_some() {
             self.take_answer(slot);
         } else if std::mem::take(&mut connection.is_parked) {
-            // A call for another reason lets it ask once more, and rest again.
+            // A wake-up for another reason lets it check again, and park again.
             connection.login = None;
             self.enqueue(slot);
             return self.deliver_to(slot);

@@ -11,11 +11,11 @@
 //! Why: docs/decisions/0026, 0036. Tests: at the end of this file, tests/turns.rs,
 //! tests/complexity.rs.
 
-/// Time that one connection's requests may take in one turn, in microseconds.
+/// Time that one connection's requests may take in one iteration, in microseconds.
 const SHARE_US: u64 = 1_000;
 /// Time from which on a time slice counts as long, in microseconds.
 const LONG_SLICE_US: u64 = 4_000;
-/// The least time that a turn has for connections that go on, in microseconds.
+/// The least time that an iteration has for resumed connections, in microseconds.
 const GOING_ON_US: u64 = 1_000;
 
 /// The time slice of newly ready connections in an iteration, or that of resumed ones.
@@ -48,7 +48,7 @@ impl TimeSlice {
         }
     }
 
-    /// Whether what may take long has to wait.
+    /// Whether requests that may take long have to wait.
     #[inline]
     pub(super) fn is_long(&self, us: u64) -> bool {
         us.saturating_sub(self.began_us) >= LONG_SLICE_US
@@ -83,13 +83,13 @@ impl Shares {
         }
     }
 
-    /// Whether a request that may take long has to wait for another turn.
+    /// Whether a request that may take long has to wait for another iteration.
     #[inline]
     pub(super) fn are_spent(&self) -> bool {
         self.time_slice.is_long(self.seen_us)
     }
 
-    /// Notes that a request of a span has ended; whether the span's share is used up.
+    /// Records that a request of a span has ended; returns whether the span's share is used up.
     pub(super) fn note(&mut self, span: usize, us: u64) -> bool {
         if self.span != span {
             (self.span, self.used_us) = (span, 0);

@@ -1,4 +1,4 @@
-//! Steps: what the bytes of all spans ask for, and doing it.
+//! Steps: decodes the bytes of all spans into steps, and executes them.
 
 use cellar_engine::{Cache, Instant};
 
@@ -10,7 +10,7 @@ use crate::state::State;
 /// How far ahead of execution items are fetched.
 const ITEM_AHEAD: usize = 10;
 
-/// Decodes spans from index `next` on until the list of steps is full; where to go on.
+/// Decodes spans from index `next` on until the list of steps is full; returns where to resume.
 #[inline]
 pub(super) fn decode_spans<'a>(
     arena: &'a [u8],
@@ -85,21 +85,21 @@ fn decode_next<'a>(
             span.found = true;
             return;
         }
-        // Blank lines with nothing before them that is still to be executed: they are done with.
+        // Blank lines with no pending step before them: they are skipped.
         if is_all_used {
             span.from = span.decoded;
         }
     }
 }
 
-/// The first step of a span that is alone.
+/// Decodes the first step of a span that is processed alone.
 fn only_step<'a>(arena: &'a [u8], span: &mut Span, state: &State) -> Option<Step<'a>> {
     let mut steps = Vec::with_capacity(1);
     decode_next(arena, span, 0, state, &mut steps);
     steps.pop()
 }
 
-/// Starts loading the items that later steps will touch.
+/// Prefetches the items that later steps will access.
 #[inline]
 pub(super) fn fetch_ahead(cache: &Cache, steps: &mut [Step<'_>], index: usize) {
     if index == 0 {
@@ -138,13 +138,13 @@ pub(super) fn run(
         .run(&step.task, step.hinted, context, &mut connection.output)
     {
         Flow::Continue => {
-            // What follows a task that ends decoding waits for the next turn.
+            // Requests behind a task that ends decoding wait for the next iteration.
             let is_last = step.hint.is_none() && step.task.ends_decoding();
             span.stopped |= is_last || connection.output.is_full();
         }
         Flow::Feed => {
             connection.start_transfer(now_ms);
-            // What follows was not decoded: it waits for the next turn.
+            // The requests behind it were not decoded: they wait for the next iteration.
             span.stopped = true;
             feed(context, span, arena, connection);
         }
@@ -163,7 +163,7 @@ pub(super) fn run(
     }
 }
 
-/// Goes on as an execution said.
+/// Continues as the result of an execution says.
 fn follow(context: Context<'_>, flow: Flow, span: &mut Span, connection: &mut Connection) {
     connection.losses = context.state().losses();
     let is_last = matches!(flow, Flow::Close);
@@ -175,8 +175,8 @@ fn follow(context: Context<'_>, flow: Flow, span: &mut Span, connection: &mut Co
     }
 }
 
-/// Goes on with a request under way, with what of it is in the arena; whether it is whole, and was
-/// run.
+/// Continues the current request with its bytes in the arena; returns whether it is whole, and was
+/// executed.
 pub(super) fn feed(
     context: Context<'_>,
     span: &mut Span,
@@ -203,7 +203,7 @@ fn skip(bytes: usize, span: &mut Span, connection: &mut Connection) {
     }
 }
 
-/// What became of a long command.
+/// The result of trying to run a long command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ran {
     /// It is not whole.
@@ -214,8 +214,8 @@ pub(super) enum Ran {
     Held,
 }
 
-/// Runs the command at the beginning of what is left over, if it is whole; the bytes that nobody
-/// needs any more, which may be too many to be let go of at once.
+/// Runs the command at the beginning of the leftover buffer, if it is whole; returns the used
+/// bytes, which may be too many to free at once.
 pub(super) fn run_frame(
     context: Context<'_>,
     codec: Codec,
@@ -260,7 +260,7 @@ pub(super) fn run_frame(
             connection.leftover = frame;
             connection.backlog = true;
         }
-        // It is run once more.
+        // The request runs again.
         Ran::Whole if goes_on && span.from < span.decoded => {
             frame.drain(..span.from);
             connection.leftover = frame;

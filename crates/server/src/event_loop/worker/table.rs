@@ -20,7 +20,7 @@ pub(super) struct ConnectionTable {
 }
 
 impl ConnectionTable {
-    /// How many connections there are.
+    /// Number of connections.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.vacant.len()
     }
@@ -36,7 +36,7 @@ impl ConnectionTable {
         (slot, self.token(slot))
     }
 
-    /// Fills the slot that [`ConnectionTable::next`] told.
+    /// Fills the slot that [`ConnectionTable::next`] has returned.
     pub(super) fn fill(&mut self, connection: Connection) {
         let slot = self
             .vacant
@@ -54,12 +54,12 @@ impl ConnectionTable {
         Some(connection)
     }
 
-    /// The token of a slot's present connection.
+    /// The token of a slot's current connection.
     pub(super) fn token(&self, slot: u32) -> u64 {
         u64::from(self.slots[slot as usize].generation) << 32 | u64::from(slot)
     }
 
-    /// The slot that a token names, if its connection is still there.
+    /// The slot that a token names, if its connection still exists.
     #[inline]
     pub(super) fn slot(&self, token: u64) -> Option<u32> {
         let slot = (token & u64::from(u32::MAX)) as u32;

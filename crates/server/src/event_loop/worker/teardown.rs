@@ -1,16 +1,16 @@
-//! Teardown: what connections leave behind that takes long to be taken apart.
+//! Teardown: frees in pieces what closed connections held.
 //!
-//! A client with thousands of subscriptions, watched keys or names to wait for, or with many
-//! megabytes of a request, may go at any moment, and thousands of them at once. Its connection ends
-//! at once, and nobody sees it any more; what it has set up goes a piece in each turn, and counts
-//! as held until then.
+//! A client with thousands of subscriptions, watched keys or keys of a blocking command, or with
+//! many megabytes of a request, may disconnect at any moment, and thousands of them at once. Its
+//! connection ends at once and is invisible from then on; its state is freed a piece per iteration,
+//! and counts as client memory until then.
 //!
-//! Who sets up and goes on and on would leave more than is taken apart: while a loop has more than
-//! its part of
-//! [`Budget::torn_down_bytes_max`](crate::clients::budget::Budget::torn_down_bytes_max), larger
-//! pieces go, and as much as connections set up meanwhile, which took longer.
+//! Clients that connect and disconnect in a loop could create state faster than it is freed: while
+//! a loop has more than its part of
+//! [`Budget::torn_down_bytes_max`](crate::clients::budget::Budget::torn_down_bytes_max), it frees
+//! larger pieces, and as much as connections create meanwhile, which takes them longer.
 //!
-//! Invariant: who is in here is gone for all others.
+//! Invariant: no other client sees or serves a connection that is in here.
 //! Why: docs/decisions/0060. Tests: tests/complexity.rs, tests/client_memory.rs.
 
 use std::collections::VecDeque;
@@ -23,20 +23,20 @@ use crate::event_loop::connection::Connection;
 use crate::execute::{Link, Unfinished};
 use crate::state::State;
 
-/// Names that are taken apart in one turn.
+/// Names that one iteration frees.
 const NAMES_MAX: usize = 1_024;
-/// The same while more is left than may be: about a millisecond.
+/// The same while the loop is above its limit: about a millisecond.
 const EXCESS_NAMES_MAX: usize = 4_096;
-/// Bytes that count for one name: each page costs the system something.
+/// Bytes that count as one name: freeing each page costs the system some time.
 const BYTES_PER_NAME: usize = 8 << 10;
-/// What has so many bytes is not let go of at once.
+/// Smallest state in bytes that is not freed at once.
 const HEAVY_BYTES_MIN: usize = 64 << 10;
-/// Neither is a request with so many that is answered: less is gone in a millisecond.
+/// Smallest buffer of an answered request that is not freed at once: 8 MiB take a millisecond.
 const LONG_BUFFER_BYTES_MIN: usize = 8 << 20;
-/// Neither is a waiter with so many names.
+/// Smallest number of names of a waiter that is not freed at once.
 const HEAVY_NAMES_MIN: usize = 128;
 
-/// All that is left.
+/// All pending teardowns of a loop.
 #[derive(Debug, Default)]
 pub(super) struct Teardowns {
     waiting: VecDeque<Teardown>,
@@ -53,7 +53,7 @@ impl Teardowns {
         self.waiting.push_back(teardown);
     }
 
-    /// Takes so many names apart, or all there are. The caller is inside the exclusive lock.
+    /// Frees up to `most` names. The caller holds the exclusive lock.
     fn take_names(&mut self, most: usize, state: &State) {
         let mut left = most;
         while left > 0
@@ -72,21 +72,22 @@ impl Teardowns {
     }
 }
 
-/// What one connection has left.
+/// The remains of one connection.
 #[derive(Debug, Default)]
 struct Teardown {
-    /// Who stands in lines that nobody serves, and from which place of its names on.
+    /// Its waiter, dismissed but still in the queues of its keys, and the first name not yet
+    /// removed.
     waiter: Option<(Arc<Waiter>, usize)>,
     link: Option<Link>,
     unfinished: Option<Box<dyn Unfinished>>,
-    /// Requests that were not run, and replies that were not read.
+    /// Requests that were not executed, and unread replies.
     buffers: Vec<Vec<u8>>,
-    /// What all that is left of it counts for.
+    /// The bytes that the rest of it counts for.
     bytes: usize,
 }
 
 impl Teardown {
-    /// Notes that so many bytes of it are gone.
+    /// Records that `bytes` of it are freed.
     fn note_freed(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
@@ -96,8 +97,8 @@ impl Teardown {
         !has_names && self.unfinished.is_none() && self.buffers.is_empty()
     }
 
-    /// Takes some of it apart, worth so many names; how many names that was worth. The caller is
-    /// inside the exclusive lock.
+    /// Frees some of it, worth up to `most` names; returns how many names that was worth. The
+    /// caller holds the exclusive lock.
     fn take_apart(&mut self, most: usize, state: &State) -> usize {
         if let Some((waiter, next)) = &mut self.waiter {
             let end = waiter.names().len().min(*next + most);
@@ -142,7 +143,7 @@ impl Teardown {
 }
 
 impl Worker {
-    /// Lets go of what a connection held, or keeps for the next turns what takes long.
+    /// Frees what a connection held, or keeps large state for the next iterations.
     pub(super) fn tear_down(&mut self, connection: Connection) {
         let Connection {
             link,
@@ -179,20 +180,20 @@ impl Worker {
         }
     }
 
-    /// Lets go of a request that is answered, in the next turns if it is long.
+    /// Frees an answered request, in the next iterations if it is long.
     pub(super) fn leave_buffer(&mut self, buffer: Vec<u8>) {
         if buffer.len() >= LONG_BUFFER_BYTES_MIN {
             self.leave_buffers(vec![buffer]);
         }
     }
 
-    /// Frees buffers in the next turns.
+    /// Frees buffers in the next iterations.
     pub(super) fn leave_buffers(&mut self, buffers: Vec<Vec<u8>>) {
         let bytes = buffers.iter().map(Vec::len).sum();
         self.leave_requests(buffers, None, bytes);
     }
 
-    /// Frees requests and replies of a connection that held so many bytes, in the next turns.
+    /// Frees requests and replies of a connection that held `bytes`, in the next iterations.
     pub(super) fn leave_requests(
         &mut self,
         mut buffers: Vec<Vec<u8>>,
@@ -240,8 +241,8 @@ impl Worker {
         self.publish_torn_down();
     }
 
-    /// While more is left than may be: takes as much apart as connections have set up since the
-    /// last call, other loops' turns between the pieces.
+    /// While the loop is above its limit: frees as much as connections have created since the last
+    /// call, and lets other loops run between the pieces.
     #[inline]
     pub(super) fn take_excess_apart(&mut self) {
         let mut grown_bytes = std::mem::take(&mut self.grown_bytes);

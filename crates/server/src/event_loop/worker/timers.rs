@@ -1,8 +1,8 @@
-//! Timers: what the clock asks of an event loop.
+//! Timers: the timed work of an event loop.
 //!
-//! Time-outs are exact to a second: once a second a loop looks at each of its connections, at some
-//! of them in each turn, so that neither their number nor many that are closed at once make a turn
-//! long. The first loop also notes how much happens. A drain begins here and ends here.
+//! Time-outs are exact to a second: once a second a loop checks each of its connections, some in
+//! each iteration, so that neither their number nor many closes at once make an iteration long. The
+//! first loop also records the load. A drain begins here and ends here.
 
 use std::sync::atomic::Ordering;
 
@@ -12,20 +12,20 @@ use crate::execute::Context;
 use crate::net::listener::peer_address;
 use crate::observe::rates::Sample;
 
-/// How often the first loop notes how much happens.
+/// How often the first loop samples the counters.
 const TICK_MS: u64 = 100;
-/// How often connections are looked at.
+/// How often connections are checked.
 const SWEEP_MS: u64 = 1_000;
-/// Connections that are looked at in one turn.
+/// Connections that are checked in one iteration.
 const LOOKS_MAX: u32 = 512;
-/// Connections that are closed in one turn because their time is over; each takes the system some
-/// ten microseconds.
+/// Connections that one iteration closes at their time-out; each takes the system some ten
+/// microseconds.
 const CLOSES_MAX: usize = 32;
-/// How often they are looked at while the server drains.
+/// How often they are checked while the server drains.
 const DRAIN_SWEEP_MS: u64 = 50;
-/// Longest time that a finished connection waits for the peer to hang up.
+/// Longest time that a finished connection waits for the peer to close.
 pub(super) const LINGER_MS: u64 = 1_000;
-/// Longest time that a draining server reads requests that were sent before.
+/// Longest time that a draining server reads requests that were already sent.
 const DRAIN_READ_MS: u64 = 1_000;
 /// Time-out of transfers while they hold too much of the cache.
 const SHORT_WRITE_TIMEOUT_MS: u64 = 1_000;
@@ -33,7 +33,7 @@ const SHORT_WRITE_TIMEOUT_MS: u64 = 1_000;
 /// Shortest time between two log lines of one kind.
 const REPORT_MS: u64 = 60_000;
 
-/// Events of one kind that the log was not told of yet.
+/// Events of one kind that were not logged yet.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     count: u64,
@@ -41,8 +41,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Counts an event. Returns how many there were since the last log line if another is due: one
-    /// a minute.
+    /// Counts an event. Returns the number since the last log line if another line is due: one a
+    /// minute.
     pub(super) fn note(&mut self, now_ms: u64) -> Option<u64> {
         self.count += 1;
         if now_ms < self.next_ms {
@@ -58,23 +58,23 @@ impl Report {
 pub(super) struct Timers {
     tick_ms: u64,
     sweep_ms: u64,
-    /// The look at all connections that is under way.
+    /// The current check of all connections.
     sweep: Option<Sweep>,
     drain: Option<Drain>,
 }
 
-/// A look at all connections, some in each turn.
+/// A check of all connections, some in each iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sweep {
-    /// The first slot that was not looked at.
+    /// The first slot that was not checked.
     next: u32,
-    /// Whether transfers have little time.
+    /// Whether transfers have a shorter time-out.
     is_short: bool,
     /// Bytes of buffers that were found so far.
     buffer_bytes: usize,
 }
 
-/// A drain under way.
+/// A drain in progress.
 #[derive(Clone, Copy, Debug)]
 struct Drain {
     read_until_ms: u64,
@@ -99,13 +99,13 @@ impl Timers {
         u32::try_from(self.tick_ms.min(self.sweep_ms).saturating_sub(now_ms)).unwrap_or(u32::MAX)
     }
 
-    /// Whether the server drains and the time is over in which it reads what was sent before.
+    /// Whether the server drains and no longer reads what was sent before.
     fn reads_no_more(&self, now_ms: u64) -> bool {
         self.drain
             .is_some_and(|drain| drain.read_until_ms <= now_ms)
     }
 
-    /// Whether a connection had nothing to do for so long that a close takes it by no surprise.
+    /// Whether a connection has been idle for so long that its client expects a close.
     pub(super) fn is_idle(&self, connection: &Connection, now_ms: u64) -> bool {
         self.drain.is_some()
             && connection.leftover.is_empty()
@@ -118,7 +118,7 @@ impl Worker {
         self.timers.drain.is_some()
     }
 
-    /// Whether the drain is over.
+    /// Whether the drain has ended.
     pub(super) fn is_done(&self) -> bool {
         self.timers
             .drain
@@ -159,7 +159,7 @@ impl Worker {
         self.timers.tick_ms = self.now_ms + TICK_MS;
     }
 
-    /// Begins to look at all connections.
+    /// Begins a check of all connections.
     fn begin_sweep(&mut self) {
         self.timers.sweep = Some(Sweep {
             next: 0,
@@ -174,7 +174,7 @@ impl Worker {
         self.timers.sweep_ms = self.now_ms + next_ms;
     }
 
-    /// Looks at some more connections; what is left to do, unless it was all.
+    /// Checks some more connections; returns the rest of the sweep, if any.
     fn sweep_on(&mut self, mut sweep: Sweep) -> Option<Sweep> {
         let slots = self.table.slots().end;
         let connections = self.table.len();
@@ -199,7 +199,7 @@ impl Worker {
         None
     }
 
-    /// Closes a connection whose time is over.
+    /// Closes a connection at its time-out.
     fn check_time(&mut self, slot: u32, is_short: bool) {
         let now_ms = self.now_ms;
         let settings = &self.common.state.settings;
@@ -258,8 +258,8 @@ impl Worker {
         }
     }
 
-    /// Ends a connection whose transfer takes too long; one that has only been slow to send
-    /// is told why, where its protocol can tell.
+    /// Ends a connection whose transfer takes too long; a client that was only slow to send gets an
+    /// error, if its protocol has one.
     #[cold]
     fn give_up(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -288,7 +288,7 @@ impl Worker {
         // Relaxed: flags that order nothing.
         self.common.state.leaving.store(true, Ordering::Relaxed);
         self.common.state.draining.store(true, Ordering::Relaxed);
-        // What was received is answered.
+        // Requests received before are answered.
         self.common.state.pause.end();
         self.timers.drain = Some(Drain {
             read_until_ms: self.now_ms + DRAIN_READ_MS.min(drain_ms / 2),
@@ -301,7 +301,7 @@ impl Worker {
         }
     }
 
-    /// Lets a connection end after the requests that are there.
+    /// Lets a connection end after its received requests.
     pub(super) fn begin_ending(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
@@ -316,8 +316,7 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Ends a draining connection once nothing more of it is there, or has a new process go on with
-    /// it.
+    /// Ends a draining connection once nothing of it is left, or moves it to a new process.
     #[inline]
     pub(super) fn end_if_drained(&mut self, slot: u32) {
         if self.handing_over.is_under_way() && self.try_to_move(slot) {
@@ -330,7 +329,7 @@ impl Worker {
             if connection.is_waiting && self.handing_over.waits_for_rest(self.now_ms) {
                 return;
             }
-            // What was read is answered, however slowly the answers are taken.
+            // Requests read before are answered, however slowly the client reads.
             let is_over = self.timers.reads_no_more(self.now_ms);
             if is_over || !connection.stream.is_readable() {
                 connection.end_after_output();
