@@ -1,14 +1,13 @@
-//! Budget: what all clients together have the server hold outside of the cache's memory.
+//! Budget: the limit on the memory that all clients together use outside of the cache.
 //!
-//! Each event loop notes the sum of its connections ([`Budget::set_connections`]); who puts
-//! something into an inbox takes its bytes ([`Budget::take_inbox`]). Above the limit each loop that
-//! holds more than its part closes its largest connections (worker/client_eviction.rs).
-//! Unauthenticated connections, which have to log in and have not, together have a share of their
-//! own ([`UNAUTHENTICATED_EIGHTHS`]); beyond it, and above the limit, they go before anybody else,
-//! on every loop.
+//! Each event loop reports the sum of its connections ([`Budget::set_connections`]); a thread that
+//! puts bytes into an inbox takes them from the budget ([`Budget::take_inbox`]). Above the limit
+//! each loop above its part closes its largest connections (worker/client_eviction.rs).
+//! Unauthenticated connections together have a limit of their own ([`UNAUTHENTICATED_EIGHTHS`]);
+//! above it, and above the whole limit, they are closed before all others, on every loop.
 //!
-//! A reply that is made in one step counts while it grows ([`Budget::admits_reply`]); one that
-//! finds no memory has connections closed until the next one would.
+//! A reply made in one step counts while it grows ([`Budget::admits_reply`]); after one that found
+//! too little memory, connections are closed until the next would fit.
 //!
 //! Invariant: inboxes alone never hold more than half of the limit.
 //! Tests: at the end of this file, tests/client_memory.rs.
@@ -20,26 +19,26 @@ use cellar_engine::exclude_from_heap_count;
 
 use crate::config::limits::{REPLY_BYTES_MAX, TURN_REPLY_BYTES_MAX};
 
-/// What stays when connections are closed for their memory, in eighths of the limit.
+/// The part of the limit down to which connections are closed, in eighths.
 const KEPT_EIGHTHS: usize = 7;
-/// What one turn may add before the next look at the limit, in eighths of it.
+/// The growth allowed in one iteration before the next check of the limit, in eighths of it.
 const TURN_EIGHTHS: usize = 1;
-/// What unauthenticated connections may hold together, in eighths of the limit.
+/// The part of the limit that unauthenticated connections may use together, in eighths.
 const UNAUTHENTICATED_EIGHTHS: usize = 1;
 
-/// What read-ahead may take as long as it is shared by all pipelines, in eighths of the limit.
+/// The part of the limit that read-ahead of all pipelines may share, in eighths.
 const AHEAD_EIGHTHS: usize = 2;
-/// Free memory that one more read needs.
+/// Free memory that one more read requires.
 const AHEAD_READ_BYTES: usize = 128 << 10;
 
-/// A client that has more to read is slow: who can wait with sending it more does.
+/// A client with more unread bytes is slow: senders that can wait slow down for it.
 const UNREAD_BYTES_MIN: usize = 1 << 20;
 
-/// What clients may have left behind, not freed yet, before it goes as fast as others set up, in
-/// eighths of the limit.
+/// The part of the limit that closed connections may still hold, in eighths. Above it, they are
+/// freed as fast as open ones grow.
 const TORN_DOWN_EIGHTHS: usize = 2;
 
-/// What the clients of one event loop hold, alone on its cache lines.
+/// The memory of the clients of one event loop, on its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct LoopShare {
@@ -47,15 +46,15 @@ struct LoopShare {
     connections: AtomicUsize,
     // Relaxed: a sum that orders nothing; a part of the one above.
     unauthenticated: AtomicUsize,
-    /// What the reply that is being made holds; no part of the connections' bytes yet.
+    /// The size of the reply being made; not yet part of the connections' bytes.
     // Relaxed: a sum that orders nothing.
     growing: AtomicUsize,
     // Relaxed: a sum that orders nothing.
     inboxes: AtomicUsize,
-    /// What clients have left behind that is not freed yet.
+    /// Bytes of closed connections that are not freed yet.
     // Relaxed: a sum that orders nothing.
     torn_down: AtomicUsize,
-    /// What pipelines hold that were read ahead; a part of the connections' bytes.
+    /// Bytes of pipelines read ahead; a part of the connections' bytes.
     // Relaxed: a sum that orders nothing.
     ahead: AtomicUsize,
 }
@@ -88,27 +87,28 @@ impl LoopShare {
         self.unauthenticated.load(Ordering::Relaxed)
     }
 
-    /// What those hold who are let in.
+    /// The bytes of authenticated clients.
     fn known_bytes(&self) -> usize {
         self.bytes().saturating_sub(self.unauthenticated_bytes())
     }
 }
 
-/// What clients hold, and what they may.
+/// The memory that clients use, and its limit.
 #[derive(Debug)]
 pub struct Budget {
     bytes_max: usize,
     parts: Box<[LoopShare]>,
-    /// Most that was seen since the heap gave back memory last.
-    // Relaxed: a figure to compare with, which orders nothing.
+    /// The highest sum since the heap last returned memory to the system.
+    // Relaxed: a number to compare with, which orders nothing.
     peak: AtomicUsize,
-    /// What was held at the last look for a fall.
+    /// The sum at the last check for a fall.
     // Relaxed: as the peak.
     seen: AtomicUsize,
-    /// What has to be free for the next reply like one that found too little, until it is.
-    // Relaxed: a figure to compare with, which orders nothing.
+    /// Free memory required for another reply like the last one that did not fit; zero once it is
+    /// free.
+    // Relaxed: a number to compare with, which orders nothing.
     wanted: AtomicUsize,
-    /// Whether a client with much to read was sent more.
+    /// Whether a slow client was sent more.
     // Relaxed: a hint, which orders nothing.
     has_slow_reader: AtomicBool,
     /// The one connection whose pipeline may take more than its part of the shared read-ahead.
@@ -124,7 +124,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of so many bytes for so many event loops.
+    /// Creates a budget of `bytes_max` for this number of event loops.
     #[must_use]
     pub fn new(bytes_max: usize, loops: usize) -> Budget {
         Budget {
@@ -144,19 +144,19 @@ impl Budget {
         self.bytes_max
     }
 
-    /// What all hold, and what those have left who are gone.
+    /// The bytes of all clients, with those of closed connections not freed yet.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let torn_down = self.parts.iter().map(LoopShare::torn_down_bytes);
         self.present_bytes() + torn_down.sum::<usize>()
     }
 
-    /// What those hold who are there: nobody is closed for what others have left.
+    /// The bytes of open connections alone: no connection is closed for those already closed.
     fn present_bytes(&self) -> usize {
         self.parts.iter().map(LoopShare::bytes).sum()
     }
 
-    /// What unauthenticated connections hold.
+    /// The bytes of unauthenticated connections.
     fn unauthenticated_bytes(&self) -> usize {
         self.parts
             .iter()
@@ -164,13 +164,13 @@ impl Budget {
             .sum()
     }
 
-    /// What unauthenticated connections may hold together.
+    /// The limit for all unauthenticated connections together.
     fn unauthenticated_bytes_max(&self) -> usize {
         self.bytes_max / 8 * UNAUTHENTICATED_EIGHTHS
     }
 
-    /// Notes what the connections of a loop hold beside their inboxes, and how much of it
-    /// unauthenticated connections hold. A reply that was being made is a part of it.
+    /// Records what the connections of a loop hold beside their inboxes, and the part of it that
+    /// unauthenticated connections hold. A reply in progress moves into it.
     #[inline]
     pub fn set_connections(&self, index: usize, bytes: usize, of_unauthenticated: usize) {
         let part = &self.parts[index];
@@ -180,21 +180,21 @@ impl Budget {
             .store(of_unauthenticated, Ordering::Relaxed);
     }
 
-    /// Notes what clients of a loop have left behind that is not freed yet.
+    /// Records the bytes of a loop's closed clients that are not freed yet.
     pub fn set_torn_down(&self, index: usize, bytes: usize) {
         self.parts[index].torn_down.store(bytes, Ordering::Relaxed);
     }
 
-    /// Notes what pipelines of a loop hold that were read ahead.
+    /// Records the bytes that pipelines of a loop have read ahead.
     pub fn set_ahead(&self, index: usize, bytes: usize) {
         self.parts[index].ahead.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether a connection may read more of its pipeline ahead of its replies.
     ///
-    /// All pipelines share [`AHEAD_EIGHTHS`] of the limit. Beyond that one at a time may grow, as
-    /// far as connections may hold memory at all, and the others wait for it: so each pipeline
-    /// that fits is served, however many are sent at once.
+    /// All pipelines share [`AHEAD_EIGHTHS`] of the limit. Above that one at a time may grow, up to
+    /// the limit of all connections, and the others wait for it: so each pipeline that fits is
+    /// served, however many are sent at once.
     #[must_use]
     pub fn grant_ahead(&self, connection: ConnectionId) -> AheadGrant {
         let is_free = self.present_bytes() + AHEAD_READ_BYTES <= kept_of(self.bytes_max);
@@ -217,8 +217,8 @@ impl Budget {
         }
     }
 
-    /// Notes that a connection needs no more read-ahead: its pipeline is executed or refused, or it
-    /// is gone.
+    /// Records that a connection needs no more read-ahead: its pipeline is executed or refused, or
+    /// the connection is closed.
     pub fn release_ahead(&self, connection: ConnectionId) {
         let mut largest = self.lock_largest();
         largest.take_if(|one| *one == connection);
@@ -229,8 +229,8 @@ impl Budget {
         largest.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a reply holds that a loop is making; whether there is memory for it. If not, from
-    /// here on connections are closed until the next one finds some.
+    /// Records the size of a reply that a loop is making; returns whether memory for it is
+    /// available. If not, connections are closed from now on until the next such reply fits.
     #[must_use]
     pub fn admits_reply(&self, index: usize, bytes: usize) -> bool {
         // Relaxed, here and below: sums that order nothing.
@@ -245,7 +245,7 @@ impl Budget {
         is_admitted
     }
 
-    /// Notes that a loop makes no reply any more: it is written, or its connection holds it.
+    /// Records that a loop has finished its reply: it is written, or its connection holds it.
     #[inline]
     pub fn end_reply(&self, index: usize) {
         let growing = &self.parts[index].growing;
@@ -254,33 +254,34 @@ impl Budget {
         }
     }
 
-    /// Whether a reply found too little memory, and the next one like it still would.
+    /// Whether a reply found too little memory, and another one like it still would.
     #[inline]
     #[must_use]
     pub fn is_wanting(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) > 0
     }
 
-    /// What connections of one loop may come to hold before connections are closed for it.
+    /// Growth of one loop's connections that requires a check before more requests are served.
     #[inline]
     #[must_use]
     pub fn turn_bytes_max(&self) -> usize {
         TURN_REPLY_BYTES_MAX.min(self.bytes_max / 8 * TURN_EIGHTHS)
     }
 
-    /// What connections may hold at present.
+    /// The current limit for connections.
     fn connection_bytes_max(&self) -> usize {
         self.bytes_max - self.wanted.load(Ordering::Relaxed)
     }
 
-    /// What a loop's clients may have left behind: what is more becomes no more than that and what
-    /// was held when they left.
+    /// The limit for a loop's closed connections that are not freed yet: freeing keeps the sum at
+    /// or below this and what the connections held when they closed.
     #[must_use]
     pub fn torn_down_bytes_max(&self) -> usize {
         self.bytes_max / 8 * TORN_DOWN_EIGHTHS / self.parts.len()
     }
 
-    /// Whether all together, or unauthenticated connections, hold too much; also keeps the peak.
+    /// Whether the sum of all, or of unauthenticated connections, exceeds its limit; also updates
+    /// the peak.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.peak.fetch_max(self.bytes(), Ordering::Relaxed);
@@ -291,8 +292,8 @@ impl Budget {
         is_over || self.unauthenticated_bytes() > self.unauthenticated_bytes_max()
     }
 
-    /// How many bytes of unauthenticated connections a loop has to let go now: what they hold above
-    /// their share, and as long as all together hold too much, as much as there is of them.
+    /// Bytes of unauthenticated connections that a loop has to free now: those above their limit,
+    /// and while the sum of all clients is above the limit, as many as are needed or available.
     #[must_use]
     pub fn excess_of_unauthenticated(&self, index: usize) -> usize {
         let (all, own) = (
@@ -316,8 +317,8 @@ impl Budget {
         excess
     }
 
-    /// How many bytes of those who are let in a loop has to let go now: as long as they hold too
-    /// much without any unauthenticated connections, what it holds above its part.
+    /// Bytes of authenticated connections that a loop has to free now: while they exceed the limit
+    /// without any unauthenticated ones, the loop's bytes above its part.
     #[must_use]
     pub fn excess_of(&self, index: usize) -> usize {
         let all: usize = self.parts.iter().map(LoopShare::known_bytes).sum();
@@ -337,7 +338,7 @@ impl Budget {
         self.bytes_max / 2
     }
 
-    /// Notes that a client has so much to read.
+    /// Records a client's number of unread bytes.
     pub fn note_unread(&self, bytes: usize) {
         if bytes > UNREAD_BYTES_MIN.min(self.inbox_bytes_max() / 2) {
             // Relaxed: as it says where it is declared.
@@ -345,7 +346,7 @@ impl Budget {
         }
     }
 
-    /// Whether a client had much to read, and more was put into its inbox, since the last call.
+    /// Whether a slow client was sent more since the last call.
     #[must_use]
     pub fn take_slow_reader(&self) -> bool {
         // Relaxed: as it says where it is declared.
@@ -353,7 +354,7 @@ impl Budget {
             && self.has_slow_reader.swap(false, Ordering::Relaxed)
     }
 
-    /// Takes bytes for the inbox of a client of this loop; whether there were so many.
+    /// Takes bytes for the inbox of a client of this loop; returns whether they were available.
     #[must_use]
     pub fn take_inbox(&self, index: usize, bytes: usize) -> bool {
         self.parts[index]
@@ -362,7 +363,7 @@ impl Budget {
         let inboxes = |part: &LoopShare| part.inboxes.load(Ordering::Relaxed);
         let is_there = self.parts.iter().map(inboxes).sum::<usize>() <= self.inbox_bytes_max();
         match is_there {
-            // Whoever has sent them does not hold them.
+            // The sending client does not own them.
             true => exclude_from_heap_count(bytes),
             false => self.give_inbox(index, bytes),
         }
@@ -396,7 +397,7 @@ impl Budget {
     }
 }
 
-/// What of a limit stays when connections are closed for it.
+/// The part of a limit down to which connections are closed.
 fn kept_of(bytes_max: usize) -> usize {
     bytes_max / 8 * KEPT_EIGHTHS
 }
@@ -408,7 +409,7 @@ mod tests {
     #[test]
     fn strangers_have_a_share_of_their_own_and_go_before_anybody_else() {
         let budget = Budget::new(8_000, 2);
-        // Within their share, beside others within the limit.
+        // Unauthenticated connections below their limit, and all below the whole limit.
         budget.set_connections(0, 7_000, 0);
         budget.set_connections(1, 1_000, 1_000);
         assert!(!budget.is_over());
@@ -421,13 +422,13 @@ mod tests {
             (budget.excess_of_unauthenticated(0), budget.excess_of(1)),
             (0, 0)
         );
-        // Above the limit only unauthenticated connections go, whichever loop has them.
+        // Above the limit only unauthenticated connections are closed, on every loop that has them.
         budget.set_connections(0, 7_800, 0);
         budget.set_connections(1, 900, 900);
         assert!(budget.is_over());
         assert_eq!((budget.excess_of(0), budget.excess_of(1)), (0, 0));
         assert_eq!(budget.excess_of_unauthenticated(1), 900);
-        // The others only for what they hold themselves.
+        // The others only for the memory of their own loop.
         budget.set_connections(0, 8_001, 0);
         budget.set_connections(1, 0, 0);
         assert_eq!(budget.excess_of(0), 1_001);
@@ -442,7 +443,7 @@ mod tests {
         budget.set_connections(1, 200, 0);
         assert!(budget.is_over());
         assert_eq!((budget.excess_of(0), budget.excess_of(1)), (200, 0));
-        // Whatever is over, some loop has to let go of something.
+        // Whatever exceeds the limit, some loop has to free memory.
         budget.set_connections(0, 401, 0);
         budget.set_connections(1, 400, 0);
         assert!(budget.excess_of(0) > 0 && budget.excess_of(1) > 0);
@@ -483,7 +484,7 @@ mod tests {
         budget.set_connections(0, 300, 0);
         budget.set_connections(1, 300, 0);
         assert!(budget.admits_reply(0, 100) && budget.admits_reply(1, 100));
-        // Both together hold too much, though each alone would not.
+        // Together they exceed the limit, though each alone would not.
         assert!(!budget.admits_reply(0, 101));
         budget.set_connections(0, 400, 0);
         budget.set_connections(1, 300, 0);
@@ -494,7 +495,7 @@ mod tests {
         assert!(!budget.is_over());
         assert!(budget.admits_reply(0, 400));
         assert!(!budget.admits_reply(1, 1));
-        // One that its client has read is no connection's.
+        // A reply that its client has read belongs to no connection.
         budget.end_reply(0);
         assert!(budget.admits_reply(1, 1));
     }

@@ -1,8 +1,8 @@
-//! Client: a connection as the others see it: listed, named, called, killed.
+//! Client: a connection as other connections see it: listed, named, notified, killed.
 //!
-//! Whoever has something to say to a client of another event loop puts it into the client's inbox
-//! and calls its loop, which appends it to the replies when no reply is half written. The inbox is
-//! bounded: a client that does not read loses its connection, not the server its memory.
+//! A thread that sends something to a client of another event loop puts it into the client's inbox
+//! and wakes that loop, which appends it to the replies when no reply is half written. The inbox is
+//! bounded: a client that does not read is disconnected before it uses up the server's memory.
 //!
 //! Tests: at the end of this file; tests/resp.rs.
 
@@ -19,7 +19,7 @@ use crate::net::listener::told_of;
 use crate::net::mailbox::Mailbox;
 use crate::net::tls::owner::Owner;
 
-/// What the client told about itself.
+/// Facts that the client has declared.
 #[derive(Clone, Debug, Default)]
 pub struct ClientFacts {
     /// `CLIENT SETNAME`.
@@ -28,37 +28,37 @@ pub struct ClientFacts {
     pub library: Vec<u8>,
     /// `CLIENT SETINFO LIB-VER`.
     pub library_version: Vec<u8>,
-    /// Whose connection it is; none before it has logged in, and without users.
+    /// Its login; none before it has logged in, and without users.
     pub login: Option<Login>,
 }
 
 impl ClientFacts {
-    /// The name of whose connection it is.
+    /// The name of the connection's user.
     #[must_use]
     pub fn user(&self) -> Option<&Arc<str>> {
         self.login.as_ref().map(|login| &login.user().name)
     }
 }
 
-/// Where a client comes from.
+/// The addresses and identity of a client's connection.
 #[derive(Clone, Debug, Default)]
 pub struct Seat {
     /// The peer's address.
     pub peer: String,
-    /// The address it came to.
+    /// The local address that it connected to.
     pub local: String,
-    /// The number of its socket.
+    /// The number of its socket's file descriptor.
     pub file: i32,
-    /// The user that it runs as, if it came by a socket file.
+    /// The user ID that it runs as, if it connected to a Unix socket.
     pub uid: Option<u32>,
-    /// Whether it came over TLS.
+    /// Whether it uses TLS.
     pub is_tls: bool,
-    /// Whose certificate it has shown, if it has.
+    /// The owner of its client certificate, if it has presented one.
     pub owner: Option<Arc<Owner>>,
 }
 
 impl Seat {
-    /// Where it comes from, as the log is told.
+    /// Its origin, as logged.
     #[must_use]
     pub fn told(&self) -> String {
         told_of(&self.peer, self.uid)
@@ -101,7 +101,7 @@ impl Default for Counts {
     }
 }
 
-/// What went to and fro on a connection; its own loop alone counts.
+/// Bytes sent and received on a connection; only its own loop updates them.
 #[derive(Debug, Default)]
 pub struct Traffic {
     /// Bytes that it has sent.
@@ -116,13 +116,13 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Notes that it has sent so many bytes.
+    /// Counts bytes received from the client.
     #[inline]
     pub fn note_received(&self, bytes: usize) {
         add(&self.received_bytes, bytes as u64);
     }
 
-    /// Notes that it was sent so many bytes.
+    /// Counts bytes sent to the client.
     #[inline]
     pub fn note_sent(&self, bytes: usize) {
         add(&self.sent_bytes, bytes as u64);
@@ -136,10 +136,10 @@ impl Traffic {
     }
 }
 
-/// Adds to a count that one thread alone changes.
+/// Adds to a counter that only one thread writes.
 #[inline]
 fn add(count: &AtomicU64, more: u64) {
-    // Relaxed: nobody else writes it.
+    // Relaxed: no other thread writes it.
     let before = count.load(Ordering::Relaxed);
     count.store(before.wrapping_add(more), Ordering::Relaxed);
 }
@@ -150,51 +150,51 @@ pub struct Tracker {
     /// Bits of [`Mode`](crate::clients::tracking::Mode).
     // Relaxed: a client's own thread sets it before it registers anything.
     pub mode: AtomicU32,
-    /// Who gets its invalidations; none for itself.
+    /// The client that receives its invalidations; none for itself.
     pub redirect: Mutex<Option<Redirect>>,
 }
 
-/// A client that is told in another one's place, as long as it stays the same user's.
+/// The target of a client's invalidations, valid while it belongs to the same user.
 #[derive(Clone, Debug)]
 pub struct Redirect {
     /// The client.
     pub target: Arc<Client>,
-    /// How often it had become another user's when it was named.
+    /// The target's number of user changes when it was named.
     owners: u64,
 }
 
 impl Redirect {
-    /// To a client, for as long as it is whose it is now.
+    /// Redirects to a client, while it keeps its current user.
     #[must_use]
     pub fn to(target: Arc<Client>) -> Redirect {
         let owners = target.owners();
         Redirect { target, owners }
     }
 
-    /// Whether it leads nowhere now: the client is gone, or another user's.
+    /// Whether it is invalid: the target has disconnected, or belongs to another user.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.target.is_gone() || self.target.owners() != self.owners
     }
 }
 
-/// What waits for a client.
+/// Messages queued for a client.
 #[derive(Debug, Default)]
 struct Inbox {
     bytes: Vec<u8>,
-    /// Whether the loop was called for what waits.
+    /// Whether the loop was woken for the messages.
     called: bool,
     overflown: bool,
-    /// What was taken for it from the budget.
+    /// The bytes taken for it from the budget.
     taken_bytes: usize,
 }
 
-/// What the event loop finds in an inbox.
+/// The contents of an inbox, as its event loop finds them.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// These bytes, perhaps none.
     Bytes(Vec<u8>),
-    /// The client has to go: it did not read, or somebody wants it gone.
+    /// The client has to be disconnected: it did not read, or was killed.
     Drop,
 }
 
@@ -203,9 +203,9 @@ pub enum Delivery {
 pub struct Client {
     /// Its number, never used twice.
     pub id: u64,
-    /// Where it comes from.
+    /// Its addresses and identity.
     pub seat: Seat,
-    /// When it came, in engine milliseconds.
+    /// When it connected, in engine milliseconds.
     pub since_ms: u64,
     /// When it last sent a command.
     // Relaxed: a fact for listings.
@@ -216,30 +216,30 @@ pub struct Client {
     /// 2 or 3.
     // Relaxed: it orders nothing; its own loop alone changes it.
     pub protocol: AtomicU32,
-    /// How many of everything it has.
+    /// Numbers of its subscriptions, watched keys and the like.
     pub counts: Counts,
-    /// What went to and fro.
+    /// Bytes sent and received.
     pub traffic: Traffic,
     /// How its keys are tracked.
     pub tracker: Tracker,
-    /// How often it has become another user's, or nobody's.
-    // Relaxed: who reads the old number tells of what changed before, as to the user before.
+    /// How often its user has changed, to another one or to none.
+    // Relaxed: a reader of the old number notifies of an earlier change, which the former user may
+    // see.
     owners: AtomicU64,
-    /// Whether it asked not to be evicted, not to count as a user of keys, and to hear which slots
-    /// were lost.
+    /// Its options: CLIENT NO-EVICT, CLIENT NO-TOUCH, and notifications of lost slots.
     // Relaxed: wishes that order nothing.
     pub wishes: [AtomicBool; 3],
-    /// Whether it has said that it follows redirections.
+    /// Whether it has declared that it follows redirections.
     // Relaxed: a fact for listings.
     pub follows_redirects: AtomicBool,
-    /// The command it sent last: its place in [`Verb`], and one.
+    /// The last command that it sent: its index in [`Verb`], plus one.
     // Relaxed: a fact for listings.
     command: AtomicUsize,
     // Relaxed: a fact for listings.
     is_monitor: AtomicBool,
     facts: Mutex<ClientFacts>,
     inbox: Mutex<Inbox>,
-    // Relaxed: a request; the mailbox's call, which comes after, orders what the loop does.
+    // Relaxed: a request; the wake-up of the mailbox, which follows, orders the loop's reaction.
     is_killed: AtomicBool,
     // Relaxed: set under the inbox's lock, which orders it before whatever is put there.
     is_gone: AtomicBool,
@@ -252,7 +252,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// What it told about itself.
+    /// Facts that it has declared.
     pub fn facts(&self) -> MutexGuard<'_, ClientFacts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -287,7 +287,7 @@ impl Client {
         self.counts.watched.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that it is another user's from now on, or nobody's.
+    /// Records that it belongs to another user from now on, or to none.
     pub fn note_other_owner(&self) {
         // Relaxed: as it says where it is declared.
         self.owners.fetch_add(1, Ordering::Relaxed);
@@ -298,40 +298,40 @@ impl Client {
         self.owners.load(Ordering::Relaxed)
     }
 
-    /// Notes whether it is shown each command as it runs.
+    /// Records whether it runs MONITOR.
     pub fn note_monitor(&self, is_one: bool) {
         // Relaxed: a fact for listings.
         self.is_monitor.store(is_one, Ordering::Relaxed);
     }
 
-    /// Whether it is shown each command as it runs.
+    /// Whether it runs MONITOR.
     #[must_use]
     pub fn is_monitor(&self) -> bool {
         self.is_monitor.load(Ordering::Relaxed)
     }
 
-    /// Notes that it sends commands now.
+    /// Records that it is active now.
     #[inline]
     pub fn note_active(&self, now_ms: u64) {
         // Relaxed: a fact for listings.
         self.active_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Notes what it sends.
+    /// Records its command.
     #[inline]
     pub fn note_command(&self, verb: Verb) {
         self.note_last_command(verb);
         add(&self.traffic.commands, 1);
     }
 
-    /// Notes which of the commands that were noted listings show.
+    /// Records which of a request's commands the listings show.
     #[inline]
     pub fn note_last_command(&self, verb: Verb) {
         // Relaxed: a fact for listings.
         self.command.store(verb as usize + 1, Ordering::Relaxed);
     }
 
-    /// What it sent last, as listings say it.
+    /// Its last command, as listings show it.
     #[must_use]
     pub fn command(&self) -> String {
         let number = self.command.load(Ordering::Relaxed).checked_sub(1);
@@ -345,7 +345,7 @@ impl Client {
         self.is_gone.load(Ordering::Relaxed) || self.is_killed.load(Ordering::Relaxed)
     }
 
-    /// Notes that its connection has ended: nothing is kept for it any more.
+    /// Records that its connection has ended: nothing is queued for it any more.
     pub fn end(&self) {
         let mut inbox = self.inbox();
         self.is_gone.store(true, Ordering::Relaxed);
@@ -353,9 +353,9 @@ impl Client {
         self.settle(&mut inbox);
     }
 
-    /// Puts bytes into the inbox and calls the event loop; whether the client will get them. Its
-    /// connection is closed if it has more to read than [`Budget::inbox_bytes_max`], or all inboxes
-    /// together have.
+    /// Puts bytes into the inbox and wakes the event loop; returns whether the client will get
+    /// them. Its connection is closed if its inbox, or all together, exceed
+    /// [`Budget::inbox_bytes_max`].
     ///
     /// `append` writes whole messages in the client's protocol version.
     pub fn push(&self, append: impl FnOnce(&mut Vec<u8>)) -> bool {
@@ -378,32 +378,33 @@ impl Client {
         !inbox.overflown
     }
 
-    /// Has the event loop close the connection.
+    /// Makes the event loop close the connection.
     pub fn kill(&self) {
         self.is_killed.store(true, Ordering::Relaxed);
         self.call();
     }
 
-    /// Has the whole server finish what it has received, and stop.
+    /// Makes the whole server finish received requests, and stop.
     pub fn stop_server(&self) {
         if let Some((mailboxes, ..)) = &self.home {
             Mailbox::drain(mailboxes);
         }
     }
 
-    /// Has all event loops look whether what waits for the end of a pause may go on.
+    /// Makes all event loops check whether paused requests may resume.
     pub fn wake_loops(&self) {
         if let Some((mailboxes, ..)) = &self.home {
             mailboxes.iter().for_each(|mailbox| mailbox.waker.wake());
         }
     }
 
-    /// Whether it has to go at once, even with a reply half written.
+    /// Whether it has to be closed at once, even with a reply half written.
     pub fn is_overdue(&self) -> bool {
         self.inbox().overflown || self.is_killed.load(Ordering::Relaxed)
     }
 
-    /// Takes from the budget what the inbox has grown by, or gives back; whether there was so much.
+    /// Takes the growth of the inbox from the budget, or returns bytes; returns whether enough were
+    /// left.
     fn settle(&self, inbox: &mut Inbox) -> bool {
         let (before, after) = (inbox.taken_bytes, inbox.bytes.capacity());
         let index = self.home.as_ref().map_or(0, |(_, index, _)| *index);
@@ -431,19 +432,19 @@ impl Client {
         self.inbox().taken_bytes
     }
 
-    /// Notes what its connection holds.
+    /// Records the memory of its connection.
     pub fn note_held(&self, bytes: usize) {
         // Relaxed: a fact for listings.
         self.held_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that it has the server hold.
+    /// Bytes that the server holds for it.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed) + self.inbox_bytes() + size_of::<Client>()
     }
 
-    /// Takes what waits; for the event loop.
+    /// Takes the queued messages; called by the event loop.
     pub fn deliver(&self) -> Delivery {
         let mut inbox = self.inbox();
         inbox.called = false;
@@ -459,7 +460,7 @@ impl Client {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has its event loop look at its connection.
+    /// Makes its event loop check its connection.
     pub fn call(&self) {
         if let Some((mailboxes, index, token)) = &self.home {
             mailboxes[*index].call(*token);

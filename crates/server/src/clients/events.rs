@@ -1,14 +1,14 @@
-//! Events: which keyspace events are published, and how a channel of one is called.
+//! Events: which keyspace events are published, and the names of their channels.
 //!
-//! Nothing is published until somebody asks for it (`--notify-keyspace-events`, CONFIG SET). Each
-//! class of events has a letter; K and E choose between channels that are called like the key and
-//! channels that are called like the event.
+//! Nothing is published by default (`--notify-keyspace-events`, CONFIG SET). Each class of events
+//! has a flag letter; K and E choose between channels named after the key and channels named after
+//! the event.
 //!
-//! An event is published while its key is locked, so little is published at once: what has very
-//! many subscribers or patterns waits in a list ([`Events::tell_waiting`]) for the maintenance
-//! thread, and all later events wait behind it, so that they arrive in order. If a subscriber has
-//! much to read, the thread publishes as fast as it reads, so that a burst (many keys that
-//! expire together) closes no connection, but no subscriber delays the others for long.
+//! An event is published while its key is locked, so the immediate work is bounded: an event with
+//! very many subscribers or patterns waits in a queue ([`Events::tell_waiting`]) for the
+//! maintenance thread, and all later events queue behind it, so that they arrive in order. While a
+//! subscriber has much unread, the thread publishes as fast as it reads, so that a burst (many keys
+//! that expire together) closes no connection, but no subscriber delays the others for long.
 //!
 //! Fields of hashes: subkeys.rs. Tests: at the end of this file; tests/resp_pubsub.rs.
 //! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications.
@@ -26,25 +26,25 @@ use crate::config::settings::letters::{parse, show};
 use crate::system::clock::Stopwatch;
 use crate::system::ticker::Nudge;
 
-/// How often what may be told at once is granted anew, in microseconds.
+/// How often the allowance for immediate publishing is renewed, in microseconds.
 const GRANT_US: u64 = 4_000;
-/// Listeners that events are told to at once between two grants, and patterns that are tried for
-/// it, long messages counted for several: one millisecond's, and more than most servers need.
+/// Messages sent and patterns tried immediately in one such period, where a long message counts for
+/// several: one millisecond's work, and more than most servers need.
 const GRANTED_WORK: usize = 4_096;
-/// The same of a step in which waiting events are told, which keeps others from subscribing.
+/// The same for a step that publishes queued events, during which no client can subscribe.
 const STEP_WORK: usize = 2_048;
 /// Such steps before the background maintenance thread does something else.
 const STEPS: usize = 8;
-/// For how long those who read fast wait for one who does not, in microseconds, each time that one
-/// falls behind.
+/// For how long fast subscribers wait for a slow one, in microseconds, each time that one falls
+/// behind.
 const HELD_US_MAX: u64 = 1_000_000;
-/// Bytes that an event takes beside its names while it waits.
+/// Bytes that a queued event takes beside its names.
 const WAITING_BYTES: usize = size_of::<Untold>() + 16;
 
-/// What an event is about: which events a server tells of is chosen by class.
+/// The class of an event; a server chooses by class which events it publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// What applies to any key.
+    /// Commands that apply to any key type.
     Generic,
     /// Strings.
     String,
@@ -58,9 +58,9 @@ pub enum Class {
     SortedSet,
     /// A key was past its deadline.
     Expired,
-    /// A key had to make room.
+    /// A key was evicted.
     Evicted,
-    /// A key that was not there before.
+    /// A key was created.
     New,
     /// A read found nothing.
     Miss,
@@ -94,37 +94,38 @@ impl Class {
     }
 }
 
-/// What is published.
+/// The published classes, and the queue of events.
 #[derive(Debug, Default)]
 pub struct Events {
-    // Relaxed: who changes the flags does not wait for those who read them.
+    // Relaxed: a change of the flags does not wait for their readers.
     flags: AtomicU32,
     allowance: Allowance,
     waiting: Mutex<Backlog>,
-    /// How many wait, the one that is being told among them. Whoever sees that none does tells
-    /// behind those that did: Release when one was told, Acquire before another is.
+    /// Number of queued events, the one being published among them. A thread that reads zero
+    /// publishes after all that were queued: Release after one was published, Acquire before
+    /// another is.
     waiting_count: AtomicUsize,
     teller: OnceLock<Nudge>,
-    /// What clients may have the server hold; without it there is no limit.
+    /// The limit on client memory; none if not set.
     budget: OnceLock<Arc<Budget>>,
-    /// Since when somebody has much to read, by the clock of the allowance; zero if nobody has.
-    // Relaxed: who works off the list alone looks at it.
+    /// Since when a subscriber is slow, by the clock of the allowance; zero if none is.
+    // Relaxed: only the publisher of the queue reads it.
     held_since_us: AtomicU64,
-    /// When somebody had much to read the last time.
+    /// When a subscriber was last slow.
     // Relaxed: as above.
     slow_seen_us: AtomicU64,
     // Relaxed: a count that orders nothing.
     dropped: AtomicU64,
 }
 
-/// Events that are told later, the oldest first.
+/// Queued events, the oldest first.
 #[derive(Debug, Default)]
 struct Backlog {
     events: VecDeque<Untold>,
     bytes: usize,
 }
 
-/// One of them, and how far it has come.
+/// A queued event, and how far its publishing has come.
 #[derive(Debug)]
 struct Untold {
     /// The channel, and behind it the message.
@@ -148,18 +149,18 @@ impl Untold {
     }
 }
 
-/// How it goes on with events that wait.
+/// The next step for the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
-    /// None waits.
+    /// The queue is empty.
     Done,
-    /// Others wait, for the next call.
+    /// More are queued, for the next call.
     More,
-    /// Others wait, for somebody to read.
+    /// More are queued, and wait for a slow subscriber.
     Held,
 }
 
-/// How much work of telling may still be done at once, before the next grant.
+/// Work of immediate publishing that is left until the next renewal.
 #[derive(Debug)]
 struct Allowance {
     watch: Stopwatch,
@@ -182,7 +183,7 @@ impl Default for Allowance {
 impl Allowance {
     fn left(&self) -> usize {
         let grant = self.watch.us() / GRANT_US;
-        // Relaxed, here and below: who comes twice in one moment has a little more.
+        // Relaxed, here and below: two threads at the same moment get a little more.
         if self.grant.swap(grant, Ordering::Relaxed) != grant {
             self.left.store(GRANTED_WORK, Ordering::Relaxed);
         }
@@ -200,7 +201,7 @@ impl Events {
     #[inline]
     #[must_use]
     pub fn has(&self, class: Class) -> bool {
-        // Relaxed: who changes the flags does not wait for those who read them.
+        // Relaxed: a change of the flags does not wait for their readers.
         let flags = self.flags.load(Ordering::Relaxed);
         flags != 0 && flags & class.bit() != 0 && flags & (KEYSPACE | KEYEVENT) != 0
     }
@@ -209,19 +210,19 @@ impl Events {
     #[inline]
     #[must_use]
     pub fn has_subkeys(&self, class: Class) -> bool {
-        // Relaxed: who changes the flags does not wait for those who read them.
+        // Relaxed: a change of the flags does not wait for their readers.
         let flags = self.flags.load(Ordering::Relaxed);
         flags & SUBKEYS != 0 && flags & class.bit() != 0
     }
 
-    /// Whether it is published that a whole value was stored over another one.
+    /// Whether overwrites of whole values are published.
     #[inline]
     #[must_use]
     pub fn tells_of_overwrites(&self) -> bool {
         self.has(Class::Overwritten) || self.has(Class::TypeChanged)
     }
 
-    /// Whether something is published that the engine alone knows of.
+    /// Whether classes are published that only the engine can report.
     #[must_use]
     pub fn needs_engine(&self) -> bool {
         // A hash may expire with the last of its fields, and a set with its members.
@@ -235,16 +236,16 @@ impl Events {
         known.into_iter().any(|class| self.has(class)) || self.has_subkeys(Class::Hash)
     }
 
-    /// The flags as letters.
+    /// The flags as a string of letters.
     #[must_use]
     pub fn show(&self) -> String {
         show(self.flags.load(Ordering::Relaxed))
     }
 
-    /// Takes other flags.
+    /// Sets the flags.
     ///
     /// # Errors
-    /// Why the letters are none.
+    /// A message if the letters are invalid.
     pub fn set(&self, letters: &str) -> Result<(), String> {
         self.flags.store(parse(letters)?, Ordering::Relaxed);
         Ok(())
@@ -265,16 +266,16 @@ impl Events {
         }
     }
 
-    /// Tells those who listen; later, if that is much.
+    /// Publishes an event to its subscribers; queues it if that takes long.
     fn tell(&self, pubsub: &PubSub, channel: &[u8], message: &[u8]) {
         let mut begun = None;
-        // Acquire: what waited was told before.
+        // Acquire: events queued before are published.
         if self.waiting_count.load(Ordering::Acquire) == 0 {
             let left = self.allowance.left();
             if left > 0 {
                 let sending = begun.get_or_insert_with(Sending::default);
                 let (goes_on, left) = pubsub.publish_some(channel, message, sending, left);
-                // Those behind it wait, for who has much to read.
+                // The following events are queued, to wait for the slow subscriber.
                 let left = if self.meets_slow_reader() { 0 } else { left };
                 self.allowance.set_left(left);
                 if !goes_on {
@@ -298,7 +299,7 @@ impl Events {
         })
     }
 
-    /// Lets an event wait, if there are not too many.
+    /// Queues an event, if the queue is not full.
     fn put_off(&self, event: Untold) {
         let mut waiting = self.waiting();
         let bytes = waiting.bytes + event.bytes();
@@ -309,7 +310,8 @@ impl Events {
         }
         waiting.bytes = bytes;
         waiting.events.push_back(event);
-        // Relaxed: the lock orders it, and who comes for the same key has that of its shard.
+        // Relaxed: the queue's lock orders it, and events of the same key are ordered by its
+        // shard's lock.
         let is_first = self.waiting_count.fetch_add(1, Ordering::Relaxed) == 0;
         drop(waiting);
         if is_first && let Some(teller) = self.teller.get() {
@@ -317,19 +319,19 @@ impl Events {
         }
     }
 
-    /// Says who calls [`Events::tell_waiting`], and is woken for it.
+    /// Sets the thread that calls [`Events::tell_waiting`], and is woken for it.
     pub(crate) fn set_teller(&self, teller: Nudge) {
-        // There is one background maintenance thread.
+        // The server has one background maintenance thread.
         let _ = self.teller.set(teller);
     }
 
-    /// Says what clients may have the server hold.
+    /// Sets the budget of client memory.
     pub(crate) fn set_budget(&self, budget: Arc<Budget>) {
-        // There is one of a server.
+        // A server has only one.
         let _ = self.budget.set(budget);
     }
 
-    /// Tells some of the events that wait. For one thread alone.
+    /// Publishes some of the queued events. Called by one thread only.
     pub fn tell_waiting(&self, pubsub: &PubSub) -> Telling {
         let steps = (0..STEPS).map(|_| self.tell_some(pubsub));
         let mut last = Telling::Done;
@@ -359,10 +361,10 @@ impl Events {
             }
             waiting.bytes -= event.bytes();
             if waiting.events.is_empty() {
-                // A burst is over: what it took is given back.
+                // The burst has ended: its memory is freed.
                 *waiting = Backlog::default();
             }
-            // Release: who sees it tells behind this one.
+            // Release: a thread that reads zero publishes after this one.
             self.waiting_count.fetch_sub(1, Ordering::Release);
             drop(waiting);
             if self.pace(Telling::More) == Telling::Held {
@@ -372,15 +374,15 @@ impl Events {
         Telling::More
     }
 
-    /// How it goes on behind an event: not at once if somebody has much to read, unless for long
-    /// already.
+    /// The next step after an event: wait if a subscriber is slow, unless it has been slow for too
+    /// long.
     fn pace(&self, otherwise: Telling) -> Telling {
         let now_us = self.allowance.watch.us().max(1);
         self.pace_at(now_us, self.meets_slow_reader(), otherwise)
     }
 
-    /// The same at a time. Whoever never reads holds the others up once: the next time counts from
-    /// when nobody had much to read for as long as that takes.
+    /// The same at a given time. A subscriber that never reads delays the others once: the next
+    /// delay requires that no subscriber was slow for as long as one delay may last.
     fn pace_at(&self, now_us: u64, meets_slow_reader: bool, otherwise: Telling) -> Telling {
         if !meets_slow_reader {
             // Relaxed, here and below: as it says where it is declared.
@@ -407,7 +409,7 @@ impl Events {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many events were not told to all who listen: too many waited.
+    /// Number of events not sent to all subscribers because the queue was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         // Relaxed: a count that orders nothing.
@@ -426,14 +428,14 @@ mod tests {
         let events = Events::default();
         let pace = |ms: u64, is_slow| events.pace_at(ms * 1_000, is_slow, Telling::More);
         let held = |from_ms: u64, to_ms: u64| {
-            // It is met at every other look, for its loop says so later.
+            // Every other check finds it slow, because its loop reports later.
             let looks = (from_ms..to_ms).step_by(10);
             let looks = looks.map(|ms| pace(ms, ms % 20 == 0));
             looks.filter(|told| *told == Telling::Held).count()
         };
         assert_eq!(held(1_000, 2_000), 50);
         assert_eq!(held(2_000, 60_000), 0);
-        // It has read, and falls behind again.
+        // It has read, and becomes slow again.
         assert_eq!(pace(62_000, false), Telling::More);
         assert_eq!(held(62_000, 70_000), 50);
     }
@@ -448,7 +450,7 @@ mod tests {
         assert!(events.has(Class::String) && !events.has(Class::Generic));
     }
 
-    /// Events, and a client that listens to those of keys `key-...`, also by so many patterns.
+    /// Events, and a client that subscribes to those of keys `key-...`, also by so many patterns.
     fn listened_to(patterns: usize) -> (Events, PubSub, Arc<Client>) {
         let (events, pubsub, clients) = (Events::default(), PubSub::default(), Clients::default());
         events.set("K$").unwrap();

@@ -1,12 +1,12 @@
 //! Exclusive lock: lets one event loop execute while all others wait.
 //!
-//! A step that may touch anything (a FLUSHALL, a script that calls one) holds it exclusively.
-//! Steps whose keys are known do not come here: `execute/section.rs`. Each loop holds it shared
-//! while it executes the requests of one turn, which costs two stores; only the loop that wants it
-//! exclusively waits. Loops that want it exclusively get it in the order in which they asked. After
-//! a long exclusive hold all loops that wait to execute go first, so a loop waits for one script of
-//! another loop, however many there are. A thread that is no loop closes the [`Door`] in front of
-//! the lock: it waits until each loop has released it.
+//! A step that may touch any key (FLUSHALL, a script that calls it) holds it exclusively. Steps
+//! whose keys are known do not: `execute/section.rs`. Each loop holds it shared while it executes
+//! the requests of one iteration, which costs two stores; only the loop that wants it exclusively
+//! waits. Loops get it exclusively in the order of their requests. After a long exclusive hold all
+//! waiting loops execute first, so a loop waits for one script of another loop, however many are
+//! queued. A thread that is no loop closes the [`Door`], the outer barrier: it waits until each
+//! loop has released the lock.
 //!
 //! Invariant: while `is_held` is set and no loop is marked as inside, only the loop that set it
 //! executes.
@@ -22,10 +22,10 @@ use cellar_engine::claim_releases;
 
 use crate::system::clock::Stopwatch;
 
-/// Looks at another loop's mark before the processor is given away.
+/// Checks of another loop's mark before the thread yields.
 const SPINS: u32 = 64;
-/// For how long loops may hold the lock exclusively, one after the other, before the loops that
-/// wait to execute are let in. Waking them takes longer than most MSETs.
+/// For how long loops may hold the lock exclusively, one after the other, before the waiting loops
+/// are admitted. Waking them takes longer than most MSETs.
 const UNFAIR_US: u64 = 500;
 
 /// State of a loop: it executes nothing, or holds the lock exclusively.
@@ -40,14 +40,14 @@ const QUEUED: u8 = 3;
 /// Why a loop takes the lock exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExclusiveReason {
-    /// A command whose keys are not known before it runs, or one that somebody waits for.
+    /// A command whose keys are unknown before it runs, or with a key that a blocked client awaits.
     Command,
-    /// A script or function that names such a command, or is known to touch keys that it does not
-    /// declare while others use them.
+    /// A script or function that names such a command, or is known to access keys that it does not
+    /// declare while other loops use them.
     Script,
     /// A transaction with such a command.
     Transaction,
-    /// A script that came upon a key that it did not declare, in a shard of another section.
+    /// A script that accessed a key that it did not declare, in a shard of another section.
     UndeclaredKey,
 }
 
@@ -79,26 +79,26 @@ pub struct ExclusiveLock {
     /// The same by reasons.
     // Relaxed: as above.
     exclusive: [AtomicU64; ExclusiveReason::ALL.len()],
-    /// Whether each loop waits for another one's claim, which it notes itself.
+    /// Whether each loop waits for another one's claim, as recorded by itself.
     // Relaxed: it is asked now and then, and decides nothing that is executed.
     claim_waits: Box<[Arc<AtomicBool>]>,
-    /// Held by the exclusive loop, with the time since others were let in. Given to the one that
-    /// waited longest, unless it was held for a moment only.
+    /// Held by the exclusive loop, with the time since waiting loops were last admitted. Passed to
+    /// the longest-waiting loop, unless it was held only for a moment.
     turn: parking_lot::Mutex<Stopwatch>,
-    /// Loops that wait for the end of an exclusive hold sleep here: so many.
+    /// The number of loops that sleep until an exclusive hold ends.
     bench: Mutex<usize>,
     woken: Condvar,
-    /// What threads shut that are no loops; none if there are no such threads.
+    /// The outer barrier, closed by threads that are no loops; none if no such threads exist.
     door: Option<Door>,
 }
 
-/// What keeps all loops out while a thread that is none changes what they go by.
+/// A barrier that stops all loops while another thread changes state that they depend on.
 #[derive(Debug)]
 struct Door {
     stays: Box<[LoopMark]>,
     // SeqCst: as `ExclusiveLock::is_held`.
     is_shut: AtomicBool,
-    /// Held by who has shut it; the loops wait for it.
+    /// Held by the thread that has closed it; the loops wait for it.
     turn: Mutex<()>,
 }
 
@@ -117,7 +117,7 @@ impl Door {
 
     #[inline]
     fn leave(&self, index: usize) {
-        // Release: who sees the mark gone sees all that was done in the stay.
+        // Release: a thread that sees the mark cleared sees all that was done in the stay.
         self.stays[index].0.store(OUTSIDE, Ordering::Release);
     }
 }
@@ -128,14 +128,14 @@ pub struct Pass<'g> {
     exclusive_lock: &'g ExclusiveLock,
     index: usize,
     is_exclusive: Cell<bool>,
-    /// Whether something was done that does not take constant time.
+    /// Whether a request took more than constant time.
     is_heavy: Cell<bool>,
     /// Whether the lease of this node held when the stay began.
     is_leased: Cell<bool>,
 }
 
 impl ExclusiveLock {
-    /// Gates for so many event loops.
+    /// Creates a lock for so many event loops.
     #[must_use]
     pub fn new(loops: usize) -> ExclusiveLock {
         ExclusiveLock {
@@ -151,7 +151,7 @@ impl ExclusiveLock {
         }
     }
 
-    /// The same with a door in front of them, which other threads may shut.
+    /// Creates a lock with an outer barrier, which other threads may close.
     #[must_use]
     pub fn with_door(loops: usize) -> ExclusiveLock {
         let door = Door {
@@ -165,11 +165,11 @@ impl ExclusiveLock {
         }
     }
 
-    /// Runs `run`, on a thread that is no loop, while no loop executes; what it does is done by
-    /// the next stay of each.
+    /// Runs `run`, on a thread that is no loop, while no loop executes; each loop sees its effects
+    /// when it next enters.
     ///
     /// # Panics
-    /// If there is no door.
+    /// If the lock was created without the barrier.
     pub fn shut_out<R>(&self, run: impl FnOnce() -> R) -> R {
         let door = self.door.as_ref().expect("the gates were made with a door");
         let turn = door.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,8 +198,9 @@ impl ExclusiveLock {
         }
     }
 
-    /// How often others ended what loop `index` waits for, at the door and for claims too; none if
-    /// it does not wait. Who waits while this count moves does not stand still by its own doing.
+    /// How often other threads ended a wait such as loop `index` is in, including waits at the
+    /// barrier and for claims; none if it does not wait. While this count moves, a waiting loop is
+    /// not stuck by its own doing.
     #[must_use]
     pub fn waits_at(&self, index: usize) -> Option<u64> {
         let waits = |marks: &[LoopMark]| {
@@ -213,7 +214,7 @@ impl ExclusiveLock {
         (at_claim || waits(&self.marks) || is_at_door()).then(turns)
     }
 
-    /// Where loop `index` notes that it waits for another one's claim.
+    /// Where loop `index` records that it waits for another one's claim.
     #[must_use]
     pub fn claim_mark(&self, index: usize) -> Arc<AtomicBool> {
         Arc::clone(&self.claim_waits[index])
@@ -244,8 +245,8 @@ impl ExclusiveLock {
         let mark = &self.marks[index].0;
         loop {
             // SeqCst: this store and the loads of `is_kept_out` against the end of an exclusive
-            // hold, which stores `is_held` and then looks at the marks: it sees this one, or it
-            // is seen.
+            // hold, which stores `is_held` and then reads the marks: it sees this one, or this loop
+            // sees `is_held`.
             mark.store(WAITING, Ordering::SeqCst);
             let is_kept_out =
                 || mark.load(Ordering::SeqCst) == WAITING && self.is_held.load(Ordering::SeqCst);
@@ -259,8 +260,8 @@ impl ExclusiveLock {
                 let bench = self.woken.wait_while(bench, |_| is_kept_out());
                 *bench.unwrap_or_else(PoisonError::into_inner) -= 1;
             }
-            // Who was let in is inside, and no loop has held it exclusively since. Else it tries as
-            // before. SeqCst: as in `go_in`.
+            // An admitted loop is marked as inside, and no loop has held the lock exclusively
+            // since. Otherwise it tries as before. SeqCst: as in `go_in`.
             let order = Ordering::SeqCst;
             if mark
                 .compare_exchange(WAITING, INSIDE, order, order)
@@ -278,12 +279,12 @@ impl ExclusiveLock {
 
     #[inline]
     fn go_out(&self, index: usize) {
-        // Release: who sees the mark gone sees all that was done inside.
+        // Release: a thread that sees the mark cleared sees all that was done inside.
         self.marks[index].0.store(OUTSIDE, Ordering::Release);
     }
 
-    /// Wakes all who wait to execute, and lets them in if others have held the lock exclusively for
-    /// long since that was done; called by the exclusive holder before it passes the lock on.
+    /// Wakes all waiting loops, and admits them if the lock was held exclusively for long since the
+    /// last admission; the exclusive holder calls it before it passes the lock on.
     #[inline]
     fn admit(&self, since: &mut Stopwatch) {
         // SeqCst: as in `wait_to_go_in`. A loop that is not seen has seen that the lock is free.
@@ -297,13 +298,13 @@ impl ExclusiveLock {
     fn let_in_those_who_wait(&self, since: &mut Stopwatch) {
         if since.us() >= UNFAIR_US {
             for mark in &self.marks {
-                // SeqCst: as in `wait_to_go_in`. Who has gone in by itself is inside already.
+                // SeqCst: as in `wait_to_go_in`. A loop that went in by itself is inside already.
                 let order = Ordering::SeqCst;
                 let _ = mark.0.compare_exchange(WAITING, INSIDE, order, order);
             }
             *since = Stopwatch::start();
         }
-        // Who has found itself kept out sleeps before this lock is given, and is woken.
+        // A loop that finds itself kept out sleeps before this lock is available, and is woken.
         if *self.take_a_seat() > 0 {
             self.woken.notify_all();
         }
@@ -331,20 +332,20 @@ impl Pass<'_> {
         self.index
     }
 
-    /// Notes that a request of otherwise constant time had much to do, with a long value or with
-    /// many keys: its time counts against its connection's share of the turn.
+    /// Records that a request of otherwise constant time took long, for a long value or many keys:
+    /// its time counts against its connection's share of the iteration.
     #[inline]
     pub fn note_heavy(&self) {
         self.is_heavy.set(true);
     }
 
-    /// Whether that was noted since the last look.
+    /// Whether that was recorded since the last call.
     #[inline]
     pub fn take_heavy(&self) -> bool {
         self.is_heavy.take()
     }
 
-    /// Notes whether the lease of this node holds, as the stay begins.
+    /// Records whether the lease of this node is valid at the beginning of the stay.
     #[inline]
     pub fn note_leased(&self, is_leased: bool) {
         self.is_leased.set(is_leased);
@@ -356,7 +357,7 @@ impl Pass<'_> {
         self.is_leased.get()
     }
 
-    /// Whether no other loop executes meanwhile, for there is none or this one holds the lock
+    /// Whether no other loop executes meanwhile: either none exists or this one holds the lock
     /// exclusively.
     #[inline]
     #[must_use]
@@ -364,10 +365,10 @@ impl Pass<'_> {
         self.exclusive_lock.marks.len() == 1 || self.is_exclusive.get()
     }
 
-    /// Runs `run` while no other loop executes. Inside itself it just runs.
+    /// Runs `run` while no other loop executes. Nested calls just run it.
     ///
-    /// Cost: nothing with one loop; else a wait for the loops that asked before, and for
-    /// what the other loops are executing, at most one turn of each.
+    /// Cost: nothing with one loop; else a wait for the loops that asked before, and for the other
+    /// loops' current executions, at most one iteration of each.
     pub fn exclusively<R>(&self, reason: ExclusiveReason, run: impl FnOnce() -> R) -> R {
         let exclusive_lock = self.exclusive_lock;
         if exclusive_lock.marks.len() == 1 || self.is_exclusive.replace(true) {
@@ -376,12 +377,12 @@ impl Pass<'_> {
         // Relaxed: as declared.
         exclusive_lock.exclusive[reason as usize].fetch_add(1, Ordering::Relaxed);
         let mark = &exclusive_lock.marks[self.index].0;
-        // Release: as in `go_out`; who waits is outside.
+        // Release: as in `go_out`; a waiting loop is outside.
         mark.store(QUEUED, Ordering::Release);
         let mut turn = exclusive_lock.turn.lock();
         exclusive_lock.is_held.store(true, Ordering::SeqCst);
         wait_until_outside(&exclusive_lock.marks);
-        // Relaxed: to the others it is the same as waiting.
+        // Relaxed: to other loops OUTSIDE and QUEUED mean the same.
         mark.store(OUTSIDE, Ordering::Relaxed);
         let result = run();
         // Relaxed: as declared.
@@ -422,7 +423,7 @@ mod tests {
     fn who_is_exclusive_sees_nobody_else_execute() {
         const LOOPS: usize = 4;
         let exclusive_lock = ExclusiveLock::new(LOOPS);
-        // Two counts that are equal whenever nobody is between the two additions.
+        // Two counts that are equal whenever no loop is between the two additions.
         let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for index in 0..LOOPS {
@@ -448,7 +449,7 @@ mod tests {
         assert_eq!(first.into_inner(), (TURNS * LOOPS) as u64);
     }
 
-    /// Waits until loop `index` waits for others.
+    /// Waits until loop `index` waits for another one.
     fn until_it_waits(exclusive_lock: &ExclusiveLock, index: usize) {
         while exclusive_lock.waits_at(index).is_none() {
             yield_now();
@@ -476,7 +477,7 @@ mod tests {
                         note("inside");
                     });
                     until_it_waits(exclusive_lock, 2);
-                    // paced: after this long, loops that wait to execute are let in first.
+                    // paced: after this long, waiting loops are admitted first.
                     std::thread::sleep(Duration::from_micros(UNFAIR_US));
                 });
             });
@@ -513,10 +514,10 @@ mod tests {
                 other.exclusively(Command, || is_over.store(true, Ordering::Relaxed));
             });
             let thread = told.recv().unwrap();
-            // A busy machine may let it stand before it has queued.
+            // A busy machine may suspend it before it has queued.
             pass.exclusively(Command, || until_it_sleeps(thread));
             while !is_over.load(Ordering::Relaxed) {
-                // The turn is given on by who waits, not by who is faster.
+                // The lock passes to the waiting loop, not to the faster one.
                 // paced: the loop holds the lock for as long as a script runs.
                 pass.exclusively(Command, || std::thread::sleep(Duration::from_millis(5)));
                 since += 1;

@@ -1,8 +1,8 @@
-//! Monitors: clients that are shown each command of Redis's protocol as it runs (MONITOR).
+//! Monitors: clients that receive each RESP command as it runs (MONITOR).
 //!
-//! As long as there is none nobody pays: the count of calls says which are looked at
-//! ([`Calls::look_at_all`](crate::observe::counters::Calls::look_at_all)). A line goes into the
-//! inboxes of all; one who does not read them loses the connection, as a subscriber does.
+//! Without monitors the feature costs nothing: a flag in the call counters selects the commands to
+//! look at ([`Calls::look_at_all`](crate::observe::counters::Calls::look_at_all)). A line goes into
+//! the inboxes of all monitors; one that does not read is disconnected, like a subscriber.
 //!
 //! Source: redis.io/docs/latest/commands/monitor. Tests: below, tests/monitor.rs.
 
@@ -17,21 +17,21 @@ use crate::clients::client::Client;
 pub const MONITORS_MAX: usize = 64;
 /// Arguments that a line shows.
 const ARGS_MAX: usize = 1_024;
-/// Bytes that it shows of an argument.
+/// Most bytes shown of an argument.
 const ARG_BYTES_MAX: usize = 1_024;
 
-/// Who monitors.
+/// The monitoring clients.
 #[derive(Debug, Default)]
 pub struct Monitors {
     clients: RwLock<BTreeMap<u64, Arc<Client>>>,
-    // Relaxed: who begins to monitor does not wait for those who read it.
+    // Relaxed: a client that starts to monitor does not wait for the readers of the count.
     count: AtomicUsize,
 }
 
-/// Where a command comes from.
+/// The origin of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorSource<'a> {
-    /// When it ran, as a Unix time in microseconds.
+    /// When the command ran, as a Unix time in microseconds.
     pub unix_us: u64,
     /// Its database.
     pub database: u32,
@@ -40,14 +40,14 @@ pub struct MonitorSource<'a> {
 }
 
 impl Monitors {
-    /// Whether there is one.
+    /// Whether any client monitors.
     #[inline]
     #[must_use]
     pub fn are_there(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Adds a client; whether there was room for it.
+    /// Adds a client; returns whether the limit allowed it.
     pub fn add(&self, client: &Arc<Client>) -> bool {
         let mut clients = self.write();
         if clients.len() == MONITORS_MAX && !clients.contains_key(&client.id) {
@@ -58,14 +58,14 @@ impl Monitors {
         true
     }
 
-    /// Shows a client nothing more.
+    /// Stops MONITOR for a client.
     pub fn remove(&self, client: &Client) {
         let mut clients = self.write();
         clients.remove(&client.id);
         self.count.store(clients.len(), Ordering::Relaxed);
     }
 
-    /// Shows a command to all.
+    /// Sends a command to all monitors.
     pub fn show(&self, origin: MonitorSource<'_>, args: &[&[u8]]) {
         let line = line(origin, args);
         let clients = self.clients.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,11 @@
-//! Pause: requests that wait until an operator lets them run, or the time is over (CLIENT PAUSE).
+//! Pause: requests that wait until an operator resumes them or the pause expires (CLIENT PAUSE).
 //!
-//! An event loop looks once a batch whether there is a pause, and then at each request whether it
-//! waits. One that does stays in its connection's buffer with all behind it, and nothing more is
-//! read: the client's own sending stops. The pause covers all protocols, for there is one cache.
+//! An event loop checks once per batch whether a pause is in force, and then for each request
+//! whether it is affected. An affected request stays in its connection's buffer with all behind it,
+//! and nothing more is read, so the client's sends block. The pause covers all protocols, because
+//! they share one cache.
 //!
-//! Invariant: when CLIENT PAUSE is answered, no loop runs anything that has to wait: it is set
+//! Invariant: when CLIENT PAUSE is answered, no loop executes an affected request: the pause is set
 //! while no other loop executes.
 //! Tests: below, tests/pause.rs.
 
@@ -12,19 +13,19 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use cellar_engine::Instant;
 
-/// What waits.
+/// The requests that a pause holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Paused {
-    /// What may change something.
+    /// Requests that may change data.
     Writes,
     /// All requests that are about keys, channels or the server.
     All,
 }
 
-/// What a request is to a pause.
+/// The effect of a request, as far as a pause is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It never waits: it is about the connection alone, or ends the pause.
+    /// Never held back: it concerns the connection alone, or ends the pause.
     None,
     /// It changes nothing.
     Reads,
@@ -47,20 +48,20 @@ impl Paused {
 /// The longest pause, in milliseconds: what fits beside the bit that says which requests wait.
 const MS_MAX: u64 = u64::MAX >> 2;
 
-/// The pause in force, if there is one.
+/// The pause in force, if any.
 #[derive(Debug, Default)]
 pub struct Pause {
     /// When it ends, in engine milliseconds, and in the lowest bit whether all requests wait; zero
     /// for none.
     // Relaxed: it is set while no other loop executes, and the exclusive lock orders that.
     word: AtomicU64,
-    /// Connections that wait.
-    // Relaxed: a figure to look at.
+    /// Number of waiting connections.
+    // Relaxed: only reported.
     held: AtomicUsize,
 }
 
 impl Pause {
-    /// What waits now.
+    /// The requests held back now.
     #[inline]
     #[must_use]
     pub fn in_force(&self, now: Instant) -> Option<Paused> {
@@ -82,13 +83,14 @@ impl Pause {
         (self.word.load(Ordering::Relaxed) >> 1).saturating_sub(now.0)
     }
 
-    /// A number that no other pause has that ends at another time, or holds others.
+    /// A number that differs between pauses with another end or other affected requests.
     #[must_use]
     pub fn word(&self) -> u64 {
         self.word.load(Ordering::Relaxed)
     }
 
-    /// Begins a pause of so many milliseconds; of two, the stricter holds until the later ends.
+    /// Begins a pause of so many milliseconds; of two pauses, the stricter applies until the later
+    /// ends.
     pub fn begin(&self, paused: Paused, ms: u64, now: Instant) {
         let before = self.in_force(now);
         let until_ms = now.0.saturating_add(ms).min(MS_MAX);
@@ -103,12 +105,12 @@ impl Pause {
         self.word.store(0, Ordering::Relaxed);
     }
 
-    /// Notes that so many connections more wait.
+    /// Counts so many more waiting connections.
     pub fn note_held(&self, count: usize) {
         self.held.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Notes that so many wait no longer.
+    /// Counts so many fewer waiting connections.
     pub fn note_released(&self, count: usize) {
         self.held.fetch_sub(count, Ordering::Relaxed);
     }

@@ -1,9 +1,10 @@
-//! Pubsub: who listens to which channels, and the way of a message to them.
+//! Pubsub: the subscribers of channels and patterns, and the delivery of messages to them.
 //!
-//! A message goes into the inboxes of its listeners under the registry's lock for readers, so who
-//! has left a channel gets nothing from it any more; a message to very many goes in steps, between
-//! which the lock is free ([`PubSub::publish_some`]). Patterns stand by the bytes they begin with,
-//! so that only those are tried with which the channel begins. Lock order: shard, registry, inbox.
+//! A message goes into the inboxes of its subscribers under the registry's read lock, so a client
+//! that has unsubscribed gets nothing more. A message to very many subscribers goes in steps,
+//! between which the lock is free ([`PubSub::publish_some`]). Patterns are stored by their literal
+//! prefix, so that only those are tried whose prefix matches the channel. Lock order: shard,
+//! registry, inbox.
 //!
 //! Tests: tests/resp_pubsub.rs.
 
@@ -21,18 +22,18 @@ use cellar_protocol::resp::{Proto, Reply};
 use self::few::Few;
 use crate::clients::client::Client;
 
-/// Bytes of a message or pattern that count for one more of them.
+/// Bytes of a message or pattern that count as one unit of work.
 const WORK_BYTES: usize = 256;
-/// Comparisons of a pattern with blocks of a channel's name that count for one more.
+/// Comparisons of a pattern with blocks of a channel's name that count as one more.
 const WORK_COMPARISONS: usize = 16;
 
-/// Those who listen to one channel or pattern, by their numbers.
+/// The subscribers of one channel or pattern, by client number.
 type Listeners = Few<u64, Arc<Client>>;
 
-/// Patterns of one beginning, by name.
+/// Patterns with one literal prefix, by name.
 type Patterns = Few<Box<[u8]>, Box<(Pattern, Listeners)>>;
 
-/// What a client listens to.
+/// The kind of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One channel.
@@ -43,10 +44,10 @@ pub enum Kind {
     Shard,
 }
 
-/// Parts of the channels of a kind: of a million channels one has some thousands.
+/// Partitions of the channels of a kind: with a million channels each has some thousands.
 const PARTS: usize = 256;
 
-/// Channels and who listens to each, in parts by their names.
+/// Channels and the subscribers of each, partitioned by name.
 #[derive(Debug)]
 struct Channels {
     hasher: RandomState,
@@ -101,7 +102,7 @@ impl Channels {
 }
 
 impl Kind {
-    /// Which names [`PubSub::some_channels`] shows.
+    /// The names that [`PubSub::some_channels`] returns.
     fn channels(self, registry: &Registry) -> &Channels {
         match self {
             Kind::Shard => &registry.shards,
@@ -113,7 +114,7 @@ impl Kind {
 #[derive(Debug, Default)]
 struct Registry {
     channels: Channels,
-    /// By the bytes with which they begin.
+    /// By literal prefix.
     patterns: BTreeMap<Box<[u8]>, Patterns>,
     pattern_count: usize,
     shards: Channels,
@@ -147,8 +148,8 @@ impl Registry {
         }
     }
 
-    /// The longest beginning of a channel that patterns have, of at most so many bytes; what was
-    /// passed over counts for work.
+    /// The longest prefix of a channel that patterns have, of at most `most` bytes; each prefix
+    /// skipped counts as work.
     fn beginning(&self, channel: &[u8], most: usize, left: &mut usize) -> Looked<'_> {
         let mut most = most;
         loop {
@@ -163,7 +164,7 @@ impl Registry {
             if common == found.len() {
                 return Looked::Found(common, patterns);
             }
-            // Any that is longer than what they have in common would stand behind the one found.
+            // Any prefix longer than the common part would sort behind the one found.
             most = common;
             if *left == 0 {
                 return Looked::NotYet(most);
@@ -172,25 +173,25 @@ impl Registry {
     }
 }
 
-/// What a look for patterns by their beginning found.
+/// The result of a search for patterns by prefix.
 enum Looked<'a> {
-    /// Patterns, and the length of their beginning.
+    /// Patterns, and the length of their prefix.
     Found(usize, &'a Patterns),
-    /// None up to here; it goes on with beginnings of so many bytes.
+    /// None so far; continue with prefixes of at most this many bytes.
     NotYet(usize),
-    /// There are no others.
+    /// No others exist.
     Nothing,
 }
 
-/// All channels and patterns that somebody listens to. A client that has left may still stand there
-/// for a moment; it is sent nothing and counts for no message.
+/// All channels and patterns with subscribers. A client that has unsubscribed may stay in here for
+/// a moment; it is sent nothing and does not count as a receiver.
 #[derive(Debug, Default)]
 pub struct PubSub {
     registry: RwLock<Registry>,
 }
 
 impl PubSub {
-    /// Lets a client listen.
+    /// Subscribes a client.
     pub fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
         match kind {
             Kind::Channel => self.write().channels.add(name, client),
@@ -199,7 +200,7 @@ impl PubSub {
         }
     }
 
-    /// Lets a client listen to all channels that match a pattern, which is `name` taken apart.
+    /// Subscribes a client to a pattern, which is `name` compiled.
     pub fn subscribe_to_pattern(&self, name: &[u8], pattern: Pattern, client: &Arc<Client>) {
         let beginning = Pattern::beginning(name).into_boxed_slice();
         let mut registry = self.write();
@@ -213,7 +214,7 @@ impl PubSub {
         registry.pattern_count += 1;
     }
 
-    /// Lets a client listen no longer.
+    /// Unsubscribes a client.
     pub fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
         self.write().unsubscribe(kind, name, client);
     }
@@ -226,8 +227,8 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to some more of those who listen; whether there are others, and what work
-    /// is left.
+    /// Sends a message to some more of its subscribers; returns whether others remain, and how much
+    /// work is left.
     ///
     /// `work_max` is how many patterns are tried and messages sent in this call, long messages
     /// counted for several.
@@ -286,7 +287,7 @@ impl PubSub {
         }
     }
 
-    /// The same to those who listen to a channel of a shard.
+    /// The same for subscribers of a shard channel.
     pub fn publish_some_to_shard(
         &self,
         channel: &[u8],
@@ -300,7 +301,7 @@ impl PubSub {
         (goes_on, left)
     }
 
-    /// Whether nobody listens to anything.
+    /// Whether no client has a subscription.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         let registry = self.read();
@@ -308,9 +309,9 @@ impl PubSub {
         channels && registry.patterns.is_empty()
     }
 
-    /// Shows channels of a kind that somebody listens to, `names_min` or those of the last parts,
-    /// and where to go on: the first time at zero, none behind the last. Who goes on is shown each
-    /// channel once that is listened to from the first call to the last.
+    /// Shows channels of a kind that have subscribers, `names_min` or those of the last partition,
+    /// and returns the cursor to continue with: zero at the start, none after the last. A channel
+    /// with subscribers from the first call to the last is shown exactly once.
     pub fn some_channels(
         &self,
         kind: Kind,
@@ -330,7 +331,7 @@ impl PubSub {
         None
     }
 
-    /// All who listen to channels of a kind whose names are meant.
+    /// All subscribers to channels of a kind whose names satisfy `is_meant`.
     #[must_use]
     pub fn listeners_of(&self, kind: Kind, is_meant: impl Fn(&[u8]) -> bool) -> Vec<Arc<Client>> {
         let registry = self.read();
@@ -341,14 +342,14 @@ impl PubSub {
             .collect()
     }
 
-    /// How many listen to a channel by its name.
+    /// Number of subscribers of a channel.
     #[must_use]
     pub fn listeners(&self, kind: Kind, channel: &[u8]) -> usize {
         let registry = self.read();
         kind.channels(&registry).get(channel).map_or(0, Few::len)
     }
 
-    /// How many channels and patterns somebody listens to.
+    /// Number of channels and of patterns with subscribers.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let registry = self.read();
@@ -365,28 +366,28 @@ impl PubSub {
     }
 }
 
-/// How far a message has come.
+/// The progress of sending a message.
 #[derive(Debug, Default)]
 pub struct Sending {
-    /// To how many it was sent.
+    /// Number of receivers so far.
     pub count: usize,
-    /// How long the beginnings of the patterns are at most that come next; none before the
-    /// listeners of the channel had theirs.
+    /// Longest prefix of the patterns that come next; none while the channel's own subscribers
+    /// come.
     beginning_max: Option<usize>,
-    /// The pattern whose listeners come next, among those of the longest such beginning.
+    /// The pattern whose subscribers come next, among those of the longest such prefix.
     pattern: Box<[u8]>,
-    /// The listener that had it last.
+    /// The last subscriber that received it.
     after: u64,
 }
 
 impl Sending {
-    /// Goes on with patterns whose beginnings are no longer than this.
+    /// Continues with patterns whose prefixes are no longer than this.
     fn begin(&mut self, beginning_max: usize) {
         (self.beginning_max, self.pattern, self.after) = (Some(beginning_max), Box::default(), 0);
     }
 
-    /// Sends to the listeners of those that match, among patterns of one beginning; whether all had
-    /// it before nothing was left.
+    /// Sends to the subscribers of matching patterns of one prefix; returns whether all received it
+    /// before the work was used up.
     fn send_to_patterns(
         &mut self,
         patterns: &Patterns,
@@ -395,7 +396,7 @@ impl Sending {
         left: &mut usize,
     ) -> bool {
         let first = std::mem::take(&mut self.pattern);
-        // Whoever is looked up gets on by one pattern at least.
+        // Each lookup advances by at least one pattern.
         *left = (*left).max(1);
         for (name, entry) in patterns.from::<[u8]>(Bound::Included(&first)) {
             let (pattern, listeners) = &**entry;
@@ -411,7 +412,7 @@ impl Sending {
                 left.saturating_sub(1 + (name.len() + channel.len()) / WORK_BYTES + comparisons);
             if pattern.matches(channel) {
                 let parts: [&[u8]; 4] = [b"pmessage", name, channel, message];
-                // Whoever is tried gets on by one listener at least.
+                // Each matching pattern advances by at least one subscriber.
                 *left = (*left).max(1);
                 if !self.send(Some(listeners), &parts, left) {
                     self.pattern = name.clone();
@@ -422,7 +423,8 @@ impl Sending {
         true
     }
 
-    /// Sends to the listeners behind the last one; whether all had it before nothing was left.
+    /// Sends to the subscribers after the last one; returns whether all received it before the work
+    /// was used up.
     fn send(&mut self, listeners: Option<&Listeners>, parts: &[&[u8]], left: &mut usize) -> bool {
         let mut letter = Letter::new(parts);
         let cost = 1 + parts.iter().map(|part| part.len()).sum::<usize>() / WORK_BYTES;
@@ -456,7 +458,7 @@ impl<'a> Letter<'a> {
         Letter { parts, forms }
     }
 
-    /// Sends it; whether the client will get it.
+    /// Sends it; returns whether the client will get it.
     fn send(&mut self, client: &Client) -> bool {
         let proto = client.proto();
         let form = &mut self.forms[usize::from(proto == Proto::V3)];

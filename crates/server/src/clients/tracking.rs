@@ -1,11 +1,11 @@
-//! Tracking: who is told when a key changes, so that a near cache can drop its copy.
+//! Tracking: notifies clients when a key changes, so that they drop it from their cache.
 //!
-//! In the default mode the table remembers for each key name who has read it; the first change
-//! tells them and forgets the name. In broadcast mode a client is told of all names that begin with
-//! its prefixes, gathered over a turn of the event loop that changed them.
+//! In the default mode the table remembers for each key name which clients have read it; the first
+//! change notifies them and removes the name. In broadcast mode a client is notified of all names
+//! with its prefixes, batched over an iteration of the event loop that changed them.
 //!
-//! Who reads registers before it reads, and a change is told under the shard's lock, so no change
-//! falls between the two. Lock order: shard, table, inbox.
+//! A reader registers before it reads, and a change is reported under the shard's lock, so no
+//! change is missed between the two. Lock order: shard, table, inbox.
 //!
 //! Why: docs/decisions/0017. Tests: at the end of this file; tests/resp_tracking.rs.
 
@@ -25,32 +25,32 @@ use crate::clients::client::{Client, Redirect};
 
 pub use self::table::TABLE_BYTES_MAX;
 
-/// Names that are dropped for each that is entered above the limits: it may be long, and they
-/// short. What is left is background maintenance's.
+/// Names dropped for each name that is added above the limits: more than one, because a long name
+/// may need the memory of several short ones. Background maintenance drops the rest.
 const DROPPED_BY_ENTRY: usize = 4;
-/// Prefixes that are looked for in the time of one message.
+/// Prefix lookups that take as long as one message.
 const LOOKED_UP_FOR_A_MESSAGE: usize = 8;
-/// Names that background maintenance frees, or drops, in one step: some milliseconds of a thread
-/// that serves nobody.
+/// Names that background maintenance frees, or drops, in one step: some milliseconds on a thread
+/// that serves no client.
 const TIDIED_NAMES: usize = 4_096;
-/// Messages about changes that one request sends: some ten milliseconds. Where there are more, by
-/// what it changes, evicts or finds expired, all are told to drop what they know.
+/// Invalidations that one request sends: some ten milliseconds. If a request changes, evicts or
+/// expires more, all clients are told to drop everything.
 const TOLD_AT_ONCE_MAX: usize = 1 << 16;
 /// The channel by which RESP2 clients get invalidations.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
 thread_local! {
-    /// The client whose command this thread runs, if it does not want to hear of its own changes.
+    /// The client whose command this thread runs, if it has NOLOOP set.
     static WRITER: Cell<u64> = const { Cell::new(0) };
     /// Messages that this thread may still send for this request, or in this step.
     static LEFT_AT_ONCE: Cell<usize> = const { Cell::new(TOLD_AT_ONCE_MAX) };
-    /// Whether what this thread changes is known to all who may have read it.
+    /// Whether all readers know the changes of this thread already.
     static IS_KNOWN: Cell<bool> = const { Cell::new(false) };
-    /// Whether requests that begin are parts of one step.
+    /// Whether nested requests count as parts of one step.
     static IS_ONE_STEP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `run` as the work of a client that does not want to hear of it.
+/// Runs `run` on behalf of a client with NOLOOP set.
 pub fn as_writer<R>(id: u64, run: impl FnOnce() -> R) -> R {
     let before = WRITER.replace(id);
     let result = run();
@@ -58,14 +58,14 @@ pub fn as_writer<R>(id: u64, run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Notes that a turn of this thread begins.
+/// Records that an iteration of this thread begins.
 pub fn begin_turn() {
     broadcast::begin_turn();
     LEFT_AT_ONCE.set(TOLD_AT_ONCE_MAX);
 }
 
-/// Notes that this thread begins a request: what it tells ends in bounded time, however many
-/// clients have read what changes.
+/// Records that this thread begins a request: its invalidations take bounded time, however many
+/// clients have read the changed keys.
 #[inline]
 pub fn begin_request() {
     if !IS_ONE_STEP.get() {
@@ -73,7 +73,7 @@ pub fn begin_request() {
     }
 }
 
-/// Runs `run` as one request, whatever requests begin in it.
+/// Runs `run` as one request, whatever requests begin inside it.
 pub fn as_one_step<R>(run: impl FnOnce() -> R) -> R {
     begin_request();
     let before = IS_ONE_STEP.replace(true);
@@ -82,8 +82,8 @@ pub fn as_one_step<R>(run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `run`, whose changes all who are told of any know of: nobody is told, and the names that
-/// were read are forgotten.
+/// Runs `run`, whose changes all tracking clients know already: it sends no invalidations, and only
+/// removes the names from the table.
 pub fn as_known<R>(run: impl FnOnce() -> R) -> R {
     let before = IS_KNOWN.replace(true);
     let result = run();
@@ -91,7 +91,7 @@ pub fn as_known<R>(run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Counts messages that were sent; whether the request has sent too many.
+/// Counts sent messages; returns whether the request has sent too many.
 fn are_too_many(sent: usize) -> bool {
     let left = LEFT_AT_ONCE.get();
     let is_over = sent > left;
@@ -105,17 +105,17 @@ fn are_too_many(sent: usize) -> bool {
 pub struct Mode(pub u32);
 
 impl Mode {
-    /// It is told of changes.
+    /// Tracking is enabled.
     pub const ON: Mode = Mode(1);
-    /// It is told of all keys with its prefixes.
+    /// It is notified of all keys with its prefixes.
     pub const BCAST: Mode = Mode(1 << 1);
     /// Only reads after CLIENT CACHING YES count.
     pub const OPTIN: Mode = Mode(1 << 2);
     /// Reads after CLIENT CACHING NO do not count.
     pub const OPTOUT: Mode = Mode(1 << 3);
-    /// It is not told of its own changes.
+    /// It is not notified of its own changes.
     pub const NOLOOP: Mode = Mode(1 << 4);
-    /// Who should have been told in its place is gone.
+    /// The client that its invalidations are redirected to has disconnected.
     pub const BROKEN: Mode = Mode(1 << 5);
 
     /// Whether it has all these bits.
@@ -142,13 +142,13 @@ impl Mode {
     }
 }
 
-/// What is told about keys, and to whom.
+/// The state of tracking: which clients are notified of which keys.
 #[derive(Debug)]
 pub struct Tracking {
     table: Table,
     broadcast: Broadcast,
     trackers: Mutex<BTreeMap<u64, Arc<Client>>>,
-    /// Held by who drops a name because the table is full.
+    /// Held while a name is dropped because the table is full.
     dropping: Mutex<()>,
     /// Names that were dropped because the table was full.
     // Relaxed: a count orders nothing.
@@ -156,8 +156,8 @@ pub struct Tracking {
 }
 
 impl Tracking {
-    /// Nobody is told anything; the table holds up to `keys_max` names, 0 for no limit but that of
-    /// their bytes.
+    /// Creates it without clients; the table holds up to `keys_max` names, 0 for no limit but that
+    /// of their bytes.
     #[must_use]
     pub fn new(keys_max: usize) -> Tracking {
         Tracking {
@@ -169,7 +169,7 @@ impl Tracking {
         }
     }
 
-    /// Begins to tell a client, or changes how; whether it is new.
+    /// Starts tracking for a client, or changes its mode; returns whether it is new.
     pub fn start(
         &self,
         client: &Arc<Client>,
@@ -186,8 +186,8 @@ impl Tracking {
         trackers.insert(client.id, Arc::clone(client)).is_none()
     }
 
-    /// Tells a client nothing more; whether it was told before. What the table has of it is dropped
-    /// when its turn comes, or when nobody is told anything any more.
+    /// Stops tracking for a client; returns whether it was tracked. Its entries in the table are
+    /// dropped later one by one, or all at once when no tracking client is left.
     pub fn stop(&self, client: &Client, prefixes: &[Box<[u8]>]) -> bool {
         self.broadcast.leave(client, prefixes);
         Mode::default().store(client);
@@ -195,27 +195,27 @@ impl Tracking {
         let mut trackers = self.lock_trackers();
         let was_told = trackers.remove(&client.id).is_some();
         if was_told && trackers.is_empty() {
-            // While nobody listens, flushes are not heard of.
+            // While no client is tracked, flushes are not reported.
             self.table.clear(|| ());
         }
         was_told
     }
 
-    /// Notes that a client is about to read a key.
+    /// Registers a client that is about to read a key.
     pub fn remember(&self, key: &[u8], client: &Arc<Client>) {
         self.table.remember(key, client);
         self.shrink(DROPPED_BY_ENTRY);
     }
 
-    /// Frees some of what was forgotten at once, and drops some of the names above the limits;
-    /// whether more is left to do.
+    /// Frees some of the void names, and drops some of the names above the limits; returns whether
+    /// more is left to do.
     pub fn tidy_up(&self) -> bool {
         let is_less = self.table.free_some(TIDIED_NAMES);
         self.shrink(TIDIED_NAMES);
         is_less > 0 || self.table.is_above_limits()
     }
 
-    /// A key has changed; `is_own` if the change may be the deed of this thread's client.
+    /// Reports a change of a key; `is_own` if this thread's client may have made it.
     pub fn changed(&self, key: &[u8], is_own: bool) {
         if IS_KNOWN.get() {
             return self.table.take(key, |_| ());
@@ -239,8 +239,8 @@ impl Tracking {
         }
     }
 
-    /// How many of these keys can be changed before readers are told more than `most` times: all,
-    /// or those before the first that is too much. Looks up each if some name has two readers.
+    /// How many of these keys can be changed with at most `most` invalidations: all, or those
+    /// before the first that exceeds it. Looks up each key if some name has two readers.
     #[must_use]
     pub fn keys_told_within<'k>(
         &self,
@@ -261,21 +261,22 @@ impl Tracking {
             .unwrap_or(count)
     }
 
-    /// Whether somebody is told of every change to a key, whoever has read it.
+    /// Whether a broadcasting client is notified of every change to a key, whoever has read it.
     #[must_use]
     pub fn broadcasts(&self, key: &[u8]) -> bool {
         self.broadcast.concerns(key)
     }
 
-    /// All keys of some database are gone, or so many that nobody is told which.
+    /// Handles the removal of all keys of a database, or of too many to name.
     pub fn flushed(&self) {
         let trackers = self.lock_trackers();
         let tell_all = || trackers.values().for_each(|client| tell(client, Told::All));
         self.table.clear(tell_all);
     }
 
-    /// Slots of a cluster are lost, of which no change is told here any more. Who can hear which
-    /// goes on being told of all others; nothing that it has read of those is forgotten.
+    /// Handles the loss of cluster slots, whose changes this node reports no more. Clients that
+    /// support it are told which slots, and stay registered for all other keys; the others drop
+    /// everything.
     pub fn lost(&self, slots: &[(u16, u16)]) {
         let trackers = self.lock_trackers();
         if !trackers.values().any(|client| hears_slots(client)) {
@@ -292,7 +293,7 @@ impl Tracking {
         }
     }
 
-    /// Sends what broadcasting clients have to be told; nothing to do costs one load.
+    /// Sends pending invalidations of broadcasting clients; costs one load if none are pending.
     #[inline]
     pub fn broadcast(&self) {
         self.broadcast.send();
@@ -310,20 +311,20 @@ impl Tracking {
         self.shrink(TIDIED_NAMES);
     }
 
-    /// Bytes of the table, with those that are not freed yet.
+    /// Bytes of the table, including those not freed yet.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.table.bytes()
     }
 
-    /// Names in the table, readers of them, and prefixes that somebody broadcasts.
+    /// Number of names in the table, of their readers, and of broadcast prefixes.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let (keys, items) = self.table.counts();
         (keys, items, self.broadcast.prefixes())
     }
 
-    /// Clients that are told.
+    /// Number of tracking clients.
     #[must_use]
     pub fn clients(&self) -> usize {
         self.lock_trackers().len()
@@ -335,13 +336,13 @@ impl Tracking {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Drops names, at most so many, while the table is above its limits.
+    /// Drops at most `most` names while the table is above its limits.
     fn shrink(&self, most: usize) {
         for _ in 0..most {
             if !self.table.is_above_limits() {
                 return;
             }
-            // One drops at a time: two who find the same name too many would drop another, too.
+            // One thread drops at a time: two that find one name too many would drop two.
             let turn = lock(&self.dropping);
             if !self.table.is_above_limits() {
                 return;
@@ -372,18 +373,18 @@ impl Tracking {
     }
 }
 
-/// What a client is told.
+/// The content of an invalidation.
 #[derive(Clone, Copy)]
 enum Told<'a> {
     /// These keys have changed.
     Keys(&'a [&'a [u8]]),
-    /// Whatever it knows of keys in these slots, from the first to the last of each run.
+    /// All keys in these slots, from the first to the last of each run.
     Slots(&'a [(u16, u16)]),
-    /// Whatever it knows may have changed.
+    /// All keys.
     All,
 }
 
-/// Whether a client is told which slots were lost; who listens in another one's place is not.
+/// Whether a client is told which slots were lost; a client that redirects is not.
 fn hears_slots(client: &Client) -> bool {
     // Relaxed: as it says where it is declared.
     client.wishes[2].load(Ordering::Relaxed)
@@ -391,12 +392,12 @@ fn hears_slots(client: &Client) -> bool {
         && lock(&client.tracker.redirect).is_none()
 }
 
-/// Tells a client, or who listens in its place.
+/// Sends an invalidation to a client, or to its redirection target.
 fn tell(client: &Arc<Client>, told: Told<'_>) {
     Invalidation::new(told).send(client);
 }
 
-/// What is told, encoded once for each form that clients take.
+/// An invalidation, encoded once for each protocol form.
 struct Invalidation<'a> {
     told: Told<'a>,
     push: Vec<u8>,
@@ -413,7 +414,7 @@ impl<'a> Invalidation<'a> {
         }
     }
 
-    /// Sends it to a client, or to who listens in its place.
+    /// Sends it to a client, or to its redirection target.
     fn send(&mut self, client: &Arc<Client>) {
         let redirect = lock(&client.tracker.redirect).clone();
         let Some(redirect) = redirect else {
@@ -444,7 +445,7 @@ impl<'a> Invalidation<'a> {
     }
 }
 
-/// Tells a client that the one who should have been told in its place is gone.
+/// Tells a client that its redirection target has disconnected.
 fn notify_broken(client: &Client, target: u64) {
     Mode::of(client).and(Mode::BROKEN).store(client);
     if client.proto() == Proto::V3 {
@@ -576,13 +577,13 @@ mod tests {
         let flush = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
         assert_eq!(told(&hears), slots);
         assert_eq!((told(&other), told(&led)), (flush.repeat(2), String::new()));
-        // What it has read of the others is told as before; what moved goes without a word.
+        // Names in the remaining slots are reported as before; those that moved are not.
         as_known(|| tracking.changed(b"moves", true));
         tracking.changed(b"moves", true);
         assert_eq!((told(&hears), tracking.counts().0), (String::new(), 1));
         tracking.changed(b"stays", true);
         assert_eq!(told(&hears), push(&["stays"]));
-        // Without anybody who hears of slots all names go at once.
+        // Without any client that is told of slots all names are removed at once.
         tracking.stop(&hears, &[]);
         tracking.stop(&led, &[]);
         tracking.remember(b"key", &other);
@@ -619,7 +620,7 @@ mod tests {
         assert_eq!(told(&reader), ">2\r\n$10\r\ninvalidate\r\n_\r\n");
         tracking.changed(b"key1", true);
         assert_eq!(told(&reader), "");
-        // Who enters names frees as many at least.
+        // Each new name frees at least one.
         remember(0..100);
         assert!(tracking.bytes() < held);
         tracking.changed(b"key1", true);
@@ -717,10 +718,10 @@ mod tests {
             assert!(told.ends_with(flush), "{}", &told[told.len() - 100..]);
             assert!(told.len() < (8 << 20) / 200 * 2, "{}", told.len());
         }
-        // Each by its own prefix: who has written all of it itself, and one that hears of one name.
+        // Each by its own prefix: the client that wrote all of it, and one that tracks one name.
         assert_eq!(told(&own), "");
         assert_eq!(told(&other), push(&["other:1"]));
-        // In the next turn names are told again.
+        // In the next iteration names are reported again.
         tracking.changed(b"key:1", true);
         begin_turn();
         tracking.broadcast();
@@ -751,7 +752,7 @@ mod tests {
             assert_eq!(told.matches(flush).count(), 1);
             assert_eq!(told.matches("key:").count(), TOLD_AT_ONCE_MAX / 200 + 1);
         }
-        // As many by requests of their own are told by their names.
+        // The same number in separate requests is reported by name.
         change(&begin_request);
         for client in &all {
             let told = told(client);
@@ -760,7 +761,7 @@ mod tests {
                 (0, 400)
             );
         }
-        // What begins in a step is a part of it.
+        // A request that begins within a step is a part of it.
         as_one_step(|| change(&begin_request));
         assert_eq!(told(&all[0]).matches(flush).count(), 1);
     }
@@ -790,7 +791,7 @@ mod tests {
         assert_eq!(told(&all[0]), push(&["007:"]));
     }
 
-    /// So many that telling all of them takes a while, in the order in which they are told.
+    /// So many clients that notifying all of them takes a while, in the order of notification.
     fn many(clients: &Clients, tracking: &Tracking, mode: Mode) -> Vec<Arc<Client>> {
         let all: Vec<_> = (0..200).map(|_| client(clients)).collect();
         for client in &all {
@@ -799,7 +800,7 @@ mod tests {
         all
     }
 
-    /// Runs `disturb` on another thread again and again while `check` runs.
+    /// Runs `disturb` on another thread repeatedly while `check` runs.
     fn beside(disturb: impl Fn() + Sync, check: impl FnOnce()) {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -816,7 +817,7 @@ mod tests {
         });
     }
 
-    /// Lets the other thread go a few steps on, in each round more or fewer.
+    /// Lets the other thread run some steps, in each round more or fewer.
     fn pause(round: usize) {
         (0..round % 1000).for_each(|_| std::hint::spin_loop());
     }

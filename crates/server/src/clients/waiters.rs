@@ -1,13 +1,14 @@
-//! Waiters: clients whose command waits for a value, and the keys that they wait for.
+//! Waiters: clients in blocking commands, and the keys that they wait for.
 //!
-//! A name that somebody waits for has a line for each database and kind of value, in the order of
-//! arrival. A store marks the name ([`Waiters::stored`]); who has executed a command serves what is
-//! marked, alone (execute/resp/waiting/serve.rs). An answer lies in its [`Waiter`] until the event
-//! loop that was called for it takes it.
+//! Each awaited name has a queue per database and kind of value, in the order of arrival. A store
+//! marks the name ([`Waiters::stored`]); the thread that executed the command then serves the
+//! marked names, exclusively (execute/resp/waiting/serve.rs). The answer stays in the [`Waiter`]
+//! until its event loop, woken for it, takes it.
 //!
-//! Invariant: who waits is in the table until it is answered or gone, and whoever takes it out is
-//! inside the exclusive lock, so that one who is alone serves it undisturbed. Lock order: shard,
-//! part, marks. Why: docs/decisions/0046. Tests: at the end of this file, tests/resp_waits.rs.
+//! Invariant: a waiter is in the table until it is answered or removed, and it is removed only
+//! inside the exclusive lock, so that the exclusive holder serves it undisturbed. Lock order:
+//! shard, part, marks. Why: docs/decisions/0046. Tests: at the end of this file,
+//! tests/resp_waits.rs.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -22,21 +23,21 @@ use cellar_protocol::resp::{Command, Proto, Reply};
 use crate::clients::client::Client;
 use crate::config::limits::{ENTRY_BYTES, WAITERS_MAX};
 
-/// Parts, so that event loops rarely wait for each other.
+/// Partitions, so that event loops rarely wait for each other.
 const PARTS: usize = 16;
 
 /// Why a wait ends without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitEnd {
-    /// Its time is over, or somebody has said so.
+    /// It has timed out, or CLIENT UNBLOCK has ended it like a time-out.
     TimeOut,
-    /// Somebody has ended it with an error.
+    /// CLIENT UNBLOCK has ended it with an error.
     Unblocked,
-    /// Its keys have become another node's; it asks again and is told whose.
+    /// Its keys have moved to another node; the client asks again and is redirected.
     Moved,
 }
 
-/// What a key has to hold for somebody who waits.
+/// The kind of value that a blocking command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WantedKind {
     /// A list.
@@ -45,10 +46,10 @@ pub enum WantedKind {
     SortedSet,
 }
 
-/// What a client waits for, and how it is answered.
+/// A blocking command: its client, keys and the form of its answer.
 #[derive(Debug)]
 pub struct WaitRequest {
-    /// Who waits.
+    /// The waiting client.
     pub client: Arc<Client>,
     /// Its database.
     pub database: u32,
@@ -60,24 +61,24 @@ pub struct WaitRequest {
     pub command: &'static Command,
     /// All arguments.
     pub args: Box<[Box<[u8]>]>,
-    /// Where its keys stand among them.
+    /// The positions of its keys among the arguments.
     pub keys: Range<usize>,
-    /// What the keys have to hold.
+    /// The kind of value that the keys have to hold.
     pub kind: WantedKind,
-    /// When it has waited long enough, in engine milliseconds; none for never.
+    /// When it times out, in engine milliseconds; none for never.
     pub until_ms: Option<u64>,
 }
 
 /// A client that waits.
 #[derive(Debug)]
 pub struct Waiter {
-    /// What for.
+    /// The blocking command.
     pub request: WaitRequest,
-    /// Its place in the order of arrival, from 1.
+    /// Its position in the order of arrival, from 1.
     pub number: u64,
     answer: Mutex<Option<Vec<u8>>>,
-    /// Whether it waits no longer, though it may still stand in lines.
-    // Relaxed: who sets it is inside the exclusive lock, and who looks is alone.
+    /// Whether it has stopped waiting, though its entries may still be in queues.
+    // Relaxed: it is set inside the exclusive lock, and read by the exclusive holder.
     has_left: AtomicBool,
 }
 
@@ -108,7 +109,7 @@ impl Waiter {
         args + self.request.names_bytes() + ENTRY_BYTES
     }
 
-    /// Answers it; its loop has to be called.
+    /// Answers it; the caller has to wake its loop.
     pub fn answer(&self, bytes: Vec<u8>) {
         let bytes = if self.request.is_silent {
             Vec::new()
@@ -118,19 +119,19 @@ impl Waiter {
         *lock(&self.answer) = Some(bytes);
     }
 
-    /// Takes its answer if there is one.
+    /// Takes its answer, if any.
     #[must_use]
     pub fn take_answer(&self) -> Option<Vec<u8>> {
         lock(&self.answer).take()
     }
 
-    /// Notes in its client whether it waits.
+    /// Records in its client whether it waits.
     fn note(&self, waits: bool) {
         let counts = &self.request.client.counts;
         counts.waits.store(waits, Ordering::Relaxed);
     }
 
-    /// Answers it that nothing came.
+    /// Answers that the wait ended without a value.
     pub(crate) fn answer_end(&self, end: WaitEnd) {
         let mut bytes = Vec::new();
         let mut reply = Reply::new(&mut bytes, self.request.proto);
@@ -143,13 +144,13 @@ impl Waiter {
     }
 }
 
-/// Those who wait for one name in one database.
+/// The waiters for one name in one database.
 #[derive(Debug)]
 struct WaitedKey {
     database: u32,
-    /// Whether it was stored since it was served.
+    /// Whether it was stored since it was last served.
     is_marked: bool,
-    /// By what they want and their numbers, each with the place of the name among its arguments.
+    /// By wanted kind and number, each with the position of the name among its arguments.
     line: BTreeMap<(WantedKind, u64), (Arc<Waiter>, usize)>,
 }
 
@@ -158,30 +159,30 @@ type WaitedByName = HashMap<Box<[u8]>, Vec<WaitedKey>>;
 /// A name and its database.
 pub type MarkedKey = (u32, Box<[u8]>);
 
-/// All who wait.
+/// All waiters.
 #[derive(Debug, Default)]
 pub struct Waiters {
     hasher: RandomState,
     parts: [Mutex<WaitedByName>; PARTS],
-    /// What was stored, in this order.
+    /// Stored names that have waiters, in order.
     marks: Mutex<VecDeque<MarkedKey>>,
-    // Relaxed: a reason to look, which who has stored something sees in its own thread.
+    // Relaxed: a hint; a thread that has stored something sees its own write.
     is_ready: AtomicBool,
     by_client: Mutex<BTreeMap<u64, Arc<Waiter>>>,
-    // Relaxed: who comes at the same moment comes in either order.
+    // Relaxed: two waiters that arrive at the same moment may get either order.
     last: AtomicU64,
     // Relaxed: a bound that orders nothing.
     count: AtomicUsize,
-    /// Names that are waited for.
-    // Relaxed: a figure to look at.
+    /// Number of awaited names.
+    // Relaxed: only reported.
     keys: AtomicUsize,
-    /// Those who do not wait for ever.
-    // Relaxed: a figure to look at.
+    /// Number of waiters with a time-out.
+    // Relaxed: only reported.
     timed: AtomicUsize,
 }
 
 impl Waiters {
-    /// Lets a client wait; none if there are too many.
+    /// Adds a waiter; none if the limit is reached.
     #[must_use]
     pub fn add(&self, request: WaitRequest) -> Option<Arc<Waiter>> {
         if self.count.fetch_add(1, Ordering::Relaxed) >= WAITERS_MAX {
@@ -201,7 +202,7 @@ impl Waiters {
             self.line_up(&waiter, place);
         }
         waiter.note(true);
-        // Last, so that who is counted waits indeed.
+        // Last, so that a counted client is in all queues.
         let id = waiter.request.client.id;
         lock(&self.by_client).insert(id, Arc::clone(&waiter));
         Some(waiter)
@@ -226,13 +227,13 @@ impl Waiters {
             });
             keys.len() - 1
         });
-        // A name that it gave twice is waited for at its first place.
+        // A repeated name is awaited at its first position.
         let entry = keys[index].line.entry((*kind, waiter.number));
         entry.or_insert_with(|| (Arc::clone(waiter), place));
     }
 
-    /// Takes one out who is answered or gone; whether it was there. The caller is inside the
-    /// exclusive lock.
+    /// Removes a waiter that is answered or closed; returns whether it was present. The caller is
+    /// inside the exclusive lock.
     pub fn remove(&self, waiter: &Waiter) -> bool {
         let was_there = self.dismiss(waiter);
         if was_there {
@@ -241,8 +242,8 @@ impl Waiters {
         was_there
     }
 
-    /// The same, save that it still stands in lines, where nobody sees it:
-    /// [`Waiters::leave_lines`] is to follow.
+    /// The same, but leaves its entries in the queues, where they are ignored: the caller has to
+    /// call [`Waiters::leave_lines`] later.
     pub fn dismiss(&self, waiter: &Waiter) -> bool {
         let WaitRequest {
             client, until_ms, ..
@@ -265,7 +266,7 @@ impl Waiters {
         true
     }
 
-    /// Takes one that was dismissed out of the lines of some of its names. The caller is inside a
+    /// Removes a dismissed waiter from the queues of some of its names. The caller is inside the
     /// exclusive lock.
     pub fn leave_lines(&self, waiter: &Waiter, places: Range<usize>) {
         for name in &waiter.names()[places] {
@@ -293,7 +294,7 @@ impl Waiters {
         }
     }
 
-    /// A name was stored in the database that `database` tells; called under its shard's lock.
+    /// Marks a stored name, in the database that `database` returns; called under its shard's lock.
     pub fn stored(&self, name: &[u8], database: impl FnOnce() -> Option<u32>) {
         let mut part = self.part(name);
         let Some(keys) = part.get_mut(name) else {
@@ -307,7 +308,7 @@ impl Waiters {
         }
     }
 
-    /// The names that are waited for in either of two databases.
+    /// The names awaited in either of two databases.
     #[must_use]
     pub fn of_databases(&self, one: u32, other: u32) -> Vec<MarkedKey> {
         let mut found = Vec::new();
@@ -328,14 +329,14 @@ impl Waiters {
         }
     }
 
-    /// Whether something that was stored is waited for.
+    /// Whether a stored name has waiters to serve.
     #[inline]
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// The name that was marked first. It counts as marked until [`Waiters::unmark`].
+    /// The oldest marked name. It counts as marked until [`Waiters::unmark`].
     #[must_use]
     pub fn next_marked(&self) -> Option<MarkedKey> {
         let mut marks = lock(&self.marks);
@@ -352,7 +353,7 @@ impl Waiters {
         self.is_ready.store(true, Ordering::Relaxed);
     }
 
-    /// A name is served: a store marks it again.
+    /// Ends serving a name: the next store marks it again.
     pub fn unmark(&self, (database, name): &MarkedKey) {
         let mut part = self.part(name);
         for key in part.get_mut(name).into_iter().flatten() {
@@ -360,13 +361,13 @@ impl Waiters {
         }
     }
 
-    /// Whether others are about to be served with a name's value.
+    /// Whether waiters are about to be served with a name's value.
     #[must_use]
     pub fn is_marked(&self, database: u32, name: &[u8]) -> bool {
         self.is_ready() && self.has(database, name, |key| key.is_marked)
     }
 
-    /// Whether somebody waits for a name.
+    /// Whether a client waits for a name.
     #[must_use]
     pub fn awaits(&self, database: u32, name: &[u8]) -> bool {
         self.has(database, name, |_| true)
@@ -378,8 +379,8 @@ impl Waiters {
         keys.any(|key| key.database == database && is_it(key))
     }
 
-    /// Who has waited longest for a name to hold a value of this kind, of those behind the number
-    /// `after`; with the place of the name among its arguments.
+    /// The longest-waiting client for a name to hold a value of this kind, among those behind
+    /// number `after`; with the name's position among its arguments.
     #[must_use]
     pub fn oldest(
         &self,
@@ -404,13 +405,13 @@ impl Waiters {
         lock(&self.by_client).get(&id).cloned()
     }
 
-    /// All who wait.
+    /// All waiters.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Waiter>> {
         lock(&self.by_client).values().cloned().collect()
     }
 
-    /// Clients that wait, those of them who do not wait for ever, and names waited for.
+    /// Number of waiters, of those with a time-out, and of awaited names.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let clients = lock(&self.by_client).len();

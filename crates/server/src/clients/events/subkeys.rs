@@ -46,7 +46,7 @@ fn list(fields: &[&[u8]]) -> Vec<u8> {
 }
 
 impl Events {
-    /// Publishes an event about these fields of a key; nothing if there are none.
+    /// Publishes an event about these fields of a key; nothing if the list is empty.
     #[cold]
     pub fn publish_subkeys(
         &self,
@@ -55,7 +55,7 @@ impl Events {
         fields: &[&[u8]],
         database: u32,
     ) {
-        // Relaxed: who changes the flags does not wait for those who read them.
+        // Relaxed: a change of the flags does not wait for their readers.
         let flags = self.flags.load(Ordering::Relaxed);
         if fields.is_empty() {
             return;

@@ -1,7 +1,7 @@
 //! Few: a map that allocates nothing for its first entry.
 //!
-//! Most channels and patterns have one listener, and most patterns a beginning of their own: a
-//! tree takes memory for eleven entries at once.
+//! Most channels and patterns have one subscriber, and most patterns a prefix of their own: a tree
+//! allocates memory for eleven entries at once.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
-//! Broadcast: clients that are told of all changes to names with their prefixes.
+//! Broadcast: invalidations for clients that track all names with their prefixes.
 //!
-//! Changes are gathered by prefix and sent by [`Broadcast::send`], which each event loop calls
-//! after it has executed and before it writes replies, so nobody sees the reply to a change earlier
-//! than the change is on its way. A loop sends what others have gathered, too, so one command's
-//! names may come in more than one message.
+//! Changes are batched by prefix and sent by [`Broadcast::send`], which each event loop calls after
+//! it has executed and before it writes replies, so no client sees the reply to a change before the
+//! invalidation is queued. A loop also sends the batches of others, so the names of one command may
+//! come in more than one message.
 //!
-//! Limits: a thread copies [`TURN_BYTES_MAX`] of names to clients in one turn. Where more were to
-//! be told, clients are told that anything may have changed: each has a line then, however many
-//! names there are. Where more than [`TURN_MESSAGES_MAX`] lines were to be sent, because very many
-//! clients share very many prefixes, all are told so, once.
+//! Limits: a thread copies [`TURN_BYTES_MAX`] of names to clients in one iteration. Above that,
+//! clients are told to drop everything: one message each, however many names changed. If even these
+//! would exceed [`TURN_MESSAGES_MAX`] messages, because very many clients share very many prefixes,
+//! all clients are told so once.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -18,37 +18,38 @@ use std::sync::{Arc, Mutex};
 use super::{Invalidation, Mode, Told, lock};
 use crate::clients::client::Client;
 
-/// Bytes of names that are gathered before they are sent within a turn.
+/// Bytes of names that are batched before they are sent within an iteration.
 const GATHERED_BYTES_MAX: usize = 64 << 10;
-/// Bytes of names that one turn copies to clients: some milliseconds.
+/// Bytes of names that one iteration copies to clients: some milliseconds.
 const TURN_BYTES_MAX: usize = 8 << 20;
 
-/// Messages that one turn sends: some ten milliseconds.
+/// Messages that one iteration sends: some ten milliseconds.
 pub(super) const TURN_MESSAGES_MAX: usize = 1 << 16;
 
-/// So many cost hardly more than to tell that there were too many: a client is always told them.
+/// Names of so few bytes cost hardly more than the message to drop everything: they are always
+/// sent.
 const SHORT_BYTES_MAX: usize = 512;
 
 thread_local! {
-    /// Bytes that this thread may still copy in this turn.
+    /// Bytes that this thread may still copy in this iteration.
     static LEFT: Cell<usize> = const { Cell::new(TURN_BYTES_MAX) };
     /// Messages that it may still send.
     static MESSAGES_LEFT: Cell<usize> = const { Cell::new(TURN_MESSAGES_MAX) };
 }
 
-/// Notes that a turn of this thread begins.
+/// Records that an iteration of this thread begins.
 #[inline]
 pub(super) fn begin_turn() {
     LEFT.set(TURN_BYTES_MAX);
     MESSAGES_LEFT.set(TURN_MESSAGES_MAX);
 }
 
-/// What has changed of the names that begin with a prefix.
+/// The changed names of a prefix.
 #[derive(Debug)]
 enum Changed {
-    /// These, and who changed each last if that one does not want to hear of it.
+    /// These, and the client that last changed each, if it has NOLOOP set.
     Names(BTreeMap<Box<[u8]>, u64>),
-    /// More than can be told; who changed all of it, zero if there were several.
+    /// Too many to send; the client that changed all of them, zero if several did.
     TooMany(u64),
 }
 
@@ -83,7 +84,7 @@ struct Audience {
 }
 
 impl Audience {
-    /// Gathers a name; whether it is the first.
+    /// Adds a name to the batch; returns whether it is the first.
     fn add(&mut self, key: &[u8], writer: u64) -> bool {
         let is_first = self.changed.is_none();
         match self.changed.get_or_insert_default() {
@@ -105,12 +106,12 @@ impl Audience {
         (self.changed, self.changed_bytes) = (None, 0);
     }
 
-    /// Bytes of names that all have to be told.
+    /// Bytes to copy if all names are sent to all clients.
     fn bytes_to_copy(&self) -> usize {
         self.changed_bytes.saturating_mul(self.clients.len())
     }
 
-    /// Tells all of them, in so many bytes at most.
+    /// Sends the changes to all clients of the prefix, copying at most `left` bytes.
     fn tell(&mut self, left: &mut usize) {
         let bytes = self.bytes_to_copy();
         let short_bytes = std::mem::take(&mut self.changed_bytes);
@@ -155,9 +156,9 @@ struct Prefixes {
     audiences: HashMap<Box<[u8]>, Audience>,
     /// The clients of all of them.
     members: BTreeMap<u64, Arc<Client>>,
-    /// How many prefixes there are of each length.
+    /// Number of prefixes of each length.
     lengths: BTreeMap<usize, usize>,
-    /// The prefixes of changed names; some may have left.
+    /// The prefixes of changed names; some may have lost their clients.
     touched: Vec<Box<[u8]>>,
     gathered_bytes: usize,
 }
@@ -165,18 +166,18 @@ struct Prefixes {
 #[derive(Debug, Default)]
 pub(super) struct Broadcast {
     prefixes: Mutex<Prefixes>,
-    // Relaxed: written under the lock; who reads none gathers nothing yet.
+    // Relaxed: written under the lock; a thread that reads zero has nothing to batch yet.
     count: AtomicUsize,
     // Relaxed: an estimate of what a change costs.
     lengths: AtomicUsize,
-    /// Whether something is gathered, or being sent: it is false only when all of it is told.
-    // Release and Acquire: who finds all told finds it told. Relaxed where it is set: a thread
-    // sends what it has gathered itself.
+    /// Whether changes are batched or being sent: it is false only when all of them are sent.
+    // Release and Acquire: a thread that reads false finds them sent. Relaxed where it is set: a
+    // thread sends its own batch itself.
     has_gathered: AtomicBool,
 }
 
 impl Broadcast {
-    /// Lets a client hear of prefixes, of all names without any.
+    /// Registers a client for prefixes, or for all names if the list is empty.
     pub(super) fn join(&self, client: &Arc<Client>, prefixes: &[&[u8]]) {
         let all: &[&[u8]] = &[b""];
         let mut known = lock(&self.prefixes);
@@ -232,7 +233,7 @@ impl Broadcast {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// How many lengths its prefixes have: a changed name is looked up by each.
+    /// Number of lengths of its prefixes: a changed name is looked up once for each.
     pub(super) fn lengths(&self) -> usize {
         self.lengths.load(Ordering::Relaxed)
     }
@@ -280,8 +281,8 @@ impl Broadcast {
         }
     }
 
-    /// Sends what is gathered if the turn may still copy so much. Else names are forgotten, and
-    /// [`Broadcast::send`] tells that there were too many.
+    /// Sends the batch if the iteration may still copy so much. Else the names are discarded, and
+    /// [`Broadcast::send`] tells the clients to drop everything.
     #[cold]
     fn send_or_shorten(&self, known: &mut Prefixes) {
         let bytes = known.touched.iter().filter_map(|prefix| {
@@ -300,12 +301,12 @@ impl Broadcast {
         }
     }
 
-    /// Sends what is gathered; when it returns, all that this thread has gathered is told, even if
-    /// it is another thread that does so.
+    /// Sends the batch; on return, all changes batched by this thread are sent, even if by another
+    /// thread.
     #[inline]
     pub(super) fn send(&self) {
-        // Acquire: what it finds told is told; the pair is in `send_from`. A thread sees what it
-        // has gathered itself; others send theirs.
+        // Acquire: if it reads false, the changes are sent; the pair is in `send_from`. A thread
+        // sees its own changes; other threads send theirs.
         if self.has_gathered.load(Ordering::Acquire) {
             self.send_from(&mut lock(&self.prefixes));
         }

@@ -1,12 +1,12 @@
-//! Table: who has read which key name.
+//! Table: which clients have read which key names.
 //!
-//! Names lie in parts by their hash, each behind a lock of its own. To forget all names is to put
-//! empty parts in the place of full ones, which are void from then on and freed bit by bit, by
-//! background maintenance and by whoever enters a name ([`Table::free_some`]).
+//! Names are partitioned by hash, each partition behind its own lock. Forgetting all names replaces
+//! full partitions by empty ones; the old ones are void from then on and are freed in pieces, by
+//! background maintenance and by threads that add a name ([`Table::free_some`]).
 //!
-//! Invariant: `keys` and `items` are the sums over the parts, `bytes` those and what is void; while
-//! a part is locked, it alone may differ from its share. A name counts until its readers are told:
-//! who finds no name in the table has nobody to tell.
+//! Invariant: `keys` and `items` are the sums over the partitions, `bytes` includes the void ones;
+//! while a partition is locked, it alone may differ from its share. A name counts until its readers
+//! are notified: a thread that finds no name in the table has no client to notify.
 //!
 //! Why: docs/decisions/0060.
 
@@ -23,21 +23,21 @@ use crate::clients::client::Client;
 
 /// Bytes of names and readers that the table holds at most, estimated.
 pub const TABLE_BYTES_MAX: usize = 256 << 20;
-/// What a name costs besides its bytes.
+/// Memory of a name besides its bytes.
 const NAME_COST_BYTES: usize = 80;
-/// What a reader costs.
+/// Memory of a reader.
 const READER_COST_BYTES: usize = 8;
-/// Parts, so that event loops rarely wait for each other, and that none is so large that it takes
-/// long to let it grow.
+/// Number of partitions: enough for event loops to rarely wait for each other, and for each to be
+/// small enough to grow quickly.
 const PARTS: usize = 1_024;
-/// Void names that are freed for each that is entered, so that they never become more.
+/// Void names that are freed for each added name, so that their number never grows.
 const FREED_BY_ENTRY: usize = 2;
 
-/// Nearly every name has one reader, who needs no memory of its own.
+/// Nearly every name has one reader, which is stored inline.
 type Readers = SmallVec<[Arc<Client>; 1]>;
 type ReadersByKey = IndexMap<Box<[u8]>, Readers, RandomState>;
 
-/// Names whose hashes are alike.
+/// The names of one partition.
 #[derive(Debug)]
 struct NamesPart {
     names: ReadersByKey,
@@ -49,9 +49,9 @@ struct NamesPart {
 pub(super) struct Table {
     hasher: RandomState,
     parts: Box<[Mutex<NamesPart>]>,
-    /// Parts that were forgotten, to be freed.
+    /// Void partitions, to be freed.
     void: Mutex<VecDeque<ReadersByKey>>,
-    // Relaxed: whether there is something to free, which a later look finds as well.
+    // Relaxed: whether anything is void, which a later check finds as well.
     is_void: AtomicBool,
     // Relaxed: a setting that orders nothing.
     keys_max: AtomicUsize,
@@ -61,7 +61,7 @@ pub(super) struct Table {
     items: AtomicUsize,
     // Relaxed: see above.
     bytes: AtomicUsize,
-    /// Where the next name to be dropped is looked for.
+    /// Where the search for the next name to drop begins.
     // Relaxed: where to look, which orders nothing.
     next_part: AtomicUsize,
 }
@@ -128,7 +128,7 @@ impl Table {
             if readers.iter().any(|reader| reader.id == client.id) {
                 return;
             }
-            // Who has gone makes room for who comes.
+            // Disconnected readers give their memory to new ones.
             let before = readers.len();
             readers.retain(|reader| !reader.is_gone());
             *items -= before - readers.len();
@@ -159,7 +159,7 @@ impl Table {
             .map_or(0, |readers| readers.len())
     }
 
-    /// Forgets a name and shows its readers; the name stays locked meanwhile.
+    /// Removes a name and passes on its readers; the name stays locked meanwhile.
     pub(super) fn take(&self, key: &[u8], each: impl FnMut(&Arc<Client>)) {
         if self.keys.load(Ordering::Relaxed) == 0 {
             return;
@@ -172,7 +172,7 @@ impl Table {
         }
     }
 
-    /// Forgets some name and shows its readers; whether there was one.
+    /// Removes some name and passes on its readers; returns whether one existed.
     pub(super) fn drop_one(&self, mut each: impl FnMut(&[u8], &Arc<Client>)) -> bool {
         let first = self.next_part.fetch_add(1, Ordering::Relaxed);
         for step in 0..PARTS {
@@ -191,9 +191,9 @@ impl Table {
         false
     }
 
-    /// Forgets all names once `tell` has run; all of them stay locked meanwhile.
+    /// Removes all names after `tell` has run; all partitions stay locked meanwhile.
     ///
-    /// Cost: a step for each part, however many names there are.
+    /// Cost: a step for each partition, however many names it has.
     pub(super) fn clear(&self, tell: impl FnOnce()) {
         let mut parts: Vec<_> = self.parts.iter().map(lock).collect();
         tell();
@@ -211,11 +211,11 @@ impl Table {
         self.is_void.store(!void.is_empty(), Ordering::Relaxed);
     }
 
-    /// Frees void names, at most so many; how many.
+    /// Frees at most `most` void names; returns how many.
     pub(super) fn free_some(&self, most: usize) -> usize {
         let mut freed = 0;
         while freed < most {
-            // What is freed is nobody else's meanwhile, so nobody waits for it.
+            // The names are freed outside the lock, so no thread waits for it.
             let next = lock(&self.void).pop_front();
             let Some(mut names) = next else {
                 break;
@@ -264,7 +264,7 @@ impl Table {
     }
 }
 
-/// What a name and its readers count for.
+/// The bytes that a name and its readers count for.
 fn bytes_of(key: &[u8], readers: &Readers) -> usize {
     key.len() + NAME_COST_BYTES + readers.len() * READER_COST_BYTES
 }
