@@ -1,21 +1,21 @@
-//! Execution: the one place where requests meet the engine.
+//! Execution: runs decoded requests against the engine, for all protocols.
 //!
-//! An event loop gives the bytes of its connections to their [`Link`], one for each protocol, and
-//! has the [`Task`]s that were found in them run in order, so that it can hint the cache far ahead.
-//! [`Flow`] says how the connection continues.
+//! An event loop gives the bytes of its connections to their [`Link`], one per protocol, and runs
+//! the decoded [`Task`]s in order, so that it can prefetch from the cache far ahead. [`Flow`] says
+//! how the connection continues.
 //!
-//! Invariant: one call appends a bounded amount to the output; longer answers come back as
-//! [`Flow::Unfinished`] and go on when the client has read.
+//! Invariant: one call appends a bounded amount to the output; a longer reply is returned as
+//! [`Flow::Unfinished`] and resumes when the client has read.
 
 mod section; // which keys a step of several operations keeps to itself
 pub mod filling;
 pub mod context;
 mod login; // a name and a password over any protocol
-pub mod permission; // what each command needs, who may run it
+pub mod permission; // what each command needs, and which users may run it
 pub mod memcached; // what a command of memcached does
 pub mod resp;
 pub mod http;
-pub mod link; // what a connection speaks, all that a loop knows of it
+pub mod link; // a connection's protocol, as the event loop sees it
 
 pub use context::{Context, DecodedTask, Flow, Found, Refusal, Unfinished};
 pub use filling::{Filling, Transfer};

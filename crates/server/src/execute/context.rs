@@ -22,7 +22,7 @@ use crate::net::output::Output;
 use crate::observe::counters::Counters;
 use crate::state::State;
 
-/// What a request is executed against.
+/// The state that a request is executed with.
 #[derive(Clone, Copy)]
 pub struct Context<'s> {
     pub(in crate::execute) state: &'s State,
@@ -37,18 +37,18 @@ pub struct Context<'s> {
 pub enum Flow {
     /// With its next request.
     Continue,
-    /// Not at all: what waits is written, then the connection is closed.
+    /// Not at all: pending replies are written, then the connection is closed.
     Close,
-    /// With the same request once more, when this is settled; nothing was answered.
+    /// With the same request once more, when this ticket is settled; nothing was answered.
     Wait(Arc<Ticket>),
-    /// With the same bytes once more, in the next iteration of its event loop: they mean something
-    /// else now, or what their request needs is made before it runs.
+    /// With the same bytes once more, in the next iteration of its event loop: they are decoded
+    /// differently now, or their request needs preparation first.
     Again,
-    /// With the rest of the request, which is no part of the task: it is fed what follows.
+    /// With the rest of the request, whose bytes are fed to it.
     Feed,
-    /// Without so many bytes that follow.
+    /// After this many further bytes, which are dropped.
     Skip(usize),
-    /// With its next request, once somebody has answered this one.
+    /// With its next request, after another client has answered this one.
     Park(Arc<Waiter>),
     /// With [`Unfinished::resume`] when the output has drained, and only then with its next
     /// request.
@@ -64,12 +64,12 @@ pub type Used = Option<usize>;
 pub enum Refusal {
     /// For its pipeline, whose replies it does not read.
     Pipeline,
-    /// For one request, or with all others' memory.
+    /// For one request, or together with the memory of all other clients.
     ClientMemory,
 }
 
 impl Refusal {
-    /// What its client is told.
+    /// The error text for the client.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ pub trait Found<'a, T> {
 pub struct DecodedTask<'a, T> {
     /// The task.
     pub task: T,
-    /// The key that it looks at first, to hint the cache about.
+    /// The key that it looks up first, for a prefetch hint.
     pub key: Option<Key<'a>>,
     /// Whether it stores under that key.
     pub stores: bool,
@@ -111,7 +111,7 @@ pub struct DecodedTask<'a, T> {
 }
 
 impl<'a, T> DecodedTask<'a, T> {
-    /// A task of whose key nothing is known.
+    /// A task without a known key.
     #[inline]
     pub(super) fn keyless(task: T, used: usize) -> DecodedTask<'a, T> {
         DecodedTask {
@@ -134,7 +134,7 @@ impl<'a, T> DecodedTask<'a, T> {
     }
 }
 
-/// An answer of which more is to come.
+/// A reply with more pieces to come.
 pub trait Unfinished: std::fmt::Debug + Send {
     /// Appends the next piece.
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow;
@@ -147,28 +147,28 @@ pub trait Unfinished: std::fmt::Debug + Send {
     /// Bytes of the request that it still holds.
     fn waiting_bytes(&self) -> usize;
 
-    /// Is offered the bytes of its request, if they lie in a buffer of their own, before it goes
-    /// on; gives back what it does not take over.
+    /// Gets the bytes of its request before it resumes, if they have a buffer of their own; returns
+    /// those that it does not take over.
     fn adopt(&mut self, frame: Vec<u8>) -> Option<Vec<u8>> {
         Some(frame)
     }
 
-    /// What it has taken over, if it is not to go on.
+    /// The request buffer that it has taken over, if it is abandoned.
     fn into_buffer(self: Box<Self>) -> Option<Vec<u8>> {
         None
     }
 }
 
-/// What a connection keeps of its protocol, beside its codec: the request that is under way, and
-/// who its client is. Each protocol implements it.
+/// The protocol state of a connection, beside its codec: the request in progress, and the client's
+/// identity. Each protocol implements it.
 pub trait Intake {
-    /// Becomes a user's who is known without a password.
+    /// Assigns the connection to a user who is known without a password.
     fn become_of(&mut self, login: Login, users: &Users, state: &State);
 
-    /// Whether a login is needed, and there was none.
+    /// Whether a login is needed, and is missing.
     fn is_unauthenticated(&self) -> bool;
 
-    /// Whether each request says for itself who sends it.
+    /// Whether each request carries its own credentials.
     fn logs_in_each_time(&self) -> bool {
         false
     }
@@ -176,15 +176,15 @@ pub trait Intake {
     /// Whether memory is being reserved for the value of a request, whose bytes wait meanwhile.
     fn makes_room(&self) -> bool;
 
-    /// How the rest of a request comes in, if one is under way and there is memory for it.
+    /// How the rest of a request is received, if one is in progress and has its memory.
     fn transfer(&mut self) -> Option<Transfer<'_>>;
 
-    /// What the request under way is to a pause.
+    /// How the request in progress counts for a pause.
     fn transfer_effect(&self) -> Effect {
         Effect::Writes
     }
 
-    /// Hands on more of the request under way; how many bytes were used, and how the connection
+    /// Passes more bytes to the current request; returns how many were used, and how the connection
     /// continues once the request is whole.
     fn feed(
         &mut self,
@@ -193,16 +193,16 @@ pub trait Intake {
         output: &mut Output,
     ) -> (usize, Option<Flow>);
 
-    /// Releases the request under way.
+    /// Releases the current request.
     fn abandon(&mut self);
 
-    /// Whose the request under way is.
+    /// The login that sent the current request.
     fn sender(&self) -> Option<&Login>;
 
-    /// Whose the last request is, whose answer may not be complete.
+    /// The login that sent the last request, whose reply may be incomplete.
     fn asker(&self) -> Option<&Login>;
 
-    /// Bytes of the cache's memory that the request under way holds.
+    /// Bytes of the cache's memory that the current request holds.
     fn received_bytes(&self) -> usize;
 
     /// Bytes of the heap that it holds.
@@ -216,41 +216,41 @@ pub trait Intake {
         false
     }
 
-    /// Whether the value of a request has come, and more of that request has not.
+    /// Whether the value of a request has arrived, but not the rest of that request.
     #[inline]
     fn awaits_tail(&self) -> bool {
         false
     }
 
-    /// What another process has to know to continue with the connection; none if it cannot.
+    /// The state that another process needs to continue with the connection; none if it cannot.
     fn setup(&self, state: &State) -> Option<ClientSetup>;
 
-    /// Has a connection that just came be as it was in another process; whether it can.
+    /// Restores the state of a connection from another process; returns whether that is possible.
     fn restore(&mut self, _setup: &ClientSetup, _state: &State) -> bool {
         true
     }
 
-    /// The client as others see it; none where nobody does.
+    /// The client as other clients see it; none for protocols without such clients.
     #[inline]
     fn client(&self) -> Option<&Client> {
         None
     }
 
-    /// Tells a client why its connection is about to be closed.
+    /// Sends a client the reason why its connection is about to be closed.
     fn refuse(&self, refusal: Refusal, context: Context<'_>, output: &mut Output);
 
-    /// Tells a client that its request took too long to come, where the protocol can; whether it
-    /// was told.
+    /// Sends a client the error that its request took too long, if the protocol has one; returns
+    /// whether it was sent.
     fn time_out(&self, _context: Context<'_>, _output: &mut Output) -> bool {
         false
     }
 
-    /// Forgets a client that has disconnected. What takes long to be freed still counts as held,
-    /// and is left to [`Intake::take_apart`].
+    /// Removes a client that has disconnected. State that takes long to free still counts as client
+    /// memory, and is left to [`Intake::take_apart`].
     fn end(&mut self, _state: &State) {}
 
-    /// Frees some of what a client has left behind, at most so many names; how many it were. If it
-    /// were fewer, nothing is left.
+    /// Frees some of a closed client's state, at most `most` names; returns how many. If it were
+    /// fewer, nothing is left.
     fn take_apart(&mut self, _most: usize, _state: &State) -> usize {
         0
     }
@@ -262,13 +262,13 @@ impl<'s> Context<'s> {
     #[inline]
     #[must_use]
     pub fn new(state: &'s State, counters: &'s Counters, pass: &'s Pass<'s>) -> Context<'s> {
-        // What is executed was received before this look at the clock. However late it is executed,
-        // it is as if it had been at this moment, while the lease held.
+        // The request was received before the clock is read here. However late it runs, it counts
+        // as executed at this moment, while the lease was valid.
         if let Some(cluster) = &state.cluster {
             let is_leased = cluster.is_leased();
             pass.note_leased(is_leased);
             if !is_leased {
-                // A near cache takes any answer for a proof that it has heard of all changes.
+                // A tracking client takes any reply as proof that it got all invalidations.
                 state.tell_of_the_leases_end();
             }
         }
@@ -280,9 +280,9 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Runs `run` while no other event loop executes and the clock stands still. Inside itself it
-    /// just runs, and so it does in a section on keys, which [`KeySection::cover`] keeps from
-    /// whatever asks for this.
+    /// Runs `run` while no other event loop executes and the clock stands still. Nested calls just
+    /// run it, as does a section on keys: [`KeySection::cover`] refuses commands in it that would
+    /// need this.
     pub(in crate::execute) fn exclusively<R>(
         &self,
         reason: ExclusiveReason,
@@ -304,7 +304,7 @@ impl<'s> Context<'s> {
         self.section.is_some() || self.pass.is_exclusive()
     }
 
-    /// Runs `run` while the clock stands still and no other event loop touches the shards of some
+    /// Runs `run` while the clock stands still and no other event loop accesses the shards of some
     /// keys. As part of another step it just runs.
     pub(in crate::execute) fn on_keys<R>(
         &self,
@@ -316,7 +316,7 @@ impl<'s> Context<'s> {
             return run(*self);
         }
         let section = KeySection::begin(self.cache(), wish);
-        // Behind the claims: what others did in these shards was earlier.
+        // After the claims: changes by other loops in these shards are earlier.
         let _held = self.state.clock.hold();
         run(Context {
             section: Some(&section),
@@ -324,7 +324,7 @@ impl<'s> Context<'s> {
         })
     }
 
-    /// Whether this node serves a key: always, unless it is one of several.
+    /// Whether this node serves a key: always without a cluster.
     #[inline]
     pub(in crate::execute) fn serves(&self, key: &[u8]) -> bool {
         match &self.state.cluster {
@@ -333,19 +333,20 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Whether this node may serve at all: always, unless it is one of several whose lease is over.
+    /// Whether this node may serve at all: always, unless it is a cluster node whose lease has
+    /// expired.
     #[inline]
     pub(crate) fn is_leased(&self) -> bool {
         self.pass.is_leased()
     }
 
-    /// Whether this node, one of several, serves a slot.
+    /// Whether this node, if in a cluster, serves a slot.
     #[inline]
     pub(in crate::execute) fn serves_slot(&self, cluster: &Cluster, slot: u16) -> bool {
         self.pass.is_leased() && cluster.serves(slot)
     }
 
-    /// What all event loops share.
+    /// The state shared by all event loops.
     #[inline]
     #[must_use]
     pub fn state(&self) -> &'s State {
@@ -382,8 +383,8 @@ impl<'s> Context<'s> {
         key.expect("a decoded key has 1 to 250 bytes")
     }
 
-    /// A key that was hashed when its request was decoded: a request before it may have let
-    /// database 0 and another one change places.
+    /// A key that was hashed when its request was decoded: an earlier request may have swapped
+    /// database 0 with another one.
     #[inline(always)]
     pub(in crate::execute) fn key_now<'k>(&self, key: Key<'k>) -> Key<'k> {
         if key.space() == self.state.shared_space() {
@@ -403,9 +404,11 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// What a store of a whole value is about to replace; none also if nobody wants to hear of it.
+    /// The kind of the item that a store is about to replace; none also if no client is notified of
+    /// it.
     ///
-    /// Another event loop may replace it in between: then the event tells of what was there before.
+    /// Another event loop may replace the item in between: then the event names the kind before
+    /// that.
     #[inline(always)]
     pub(in crate::execute) fn replaced_by_store(&self, key: Key<'_>) -> Option<Kind> {
         if !self.state.observer.events().tells_of_overwrites() {
@@ -432,7 +435,7 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Publishes that an item got a deadline, or lost it.
+    /// Publishes that an item's deadline was set or removed.
     #[inline]
     pub(in crate::execute) fn notify_deadline(&self, deadline: Deadline, key: Key<'_>) {
         let is_over = deadline == Deadline::NEVER;

@@ -1,9 +1,9 @@
-//! Filling: a large value on its way from the socket into the engine's memory.
+//! Filling: a large value being received from the socket into the engine's memory.
 //!
-//! Room for a long one is made in steps ([`Filling::make_room`]), one in each turn; its request is
-//! decoded anew in each of them, and nothing of the value is taken. Then the worker reads bytes
-//! into [`Filling::buffer`] and tells [`Filling::advance`]. A filling that is dropped leaves
-//! nothing.
+//! Memory for a long one is reserved in steps ([`Filling::make_room`]), one per iteration; its
+//! request is decoded again in each, and no byte of the value is consumed. Then the worker reads
+//! bytes into [`Filling::buffer`] and calls [`Filling::advance`]. Dropping a filling frees its
+//! memory.
 
 use cellar_engine::{Cache, Draft, Error, Reserved};
 
@@ -12,7 +12,7 @@ pub(super) const SMALL_VALUE_BYTES_MAX: usize = 16 << 10;
 /// The line end behind a value.
 pub(super) const LINE_END: [u8; 2] = *b"\r\n";
 
-/// How the rest of a request comes in.
+/// How the rest of a request is received.
 #[derive(Debug)]
 pub enum Transfer<'f> {
     /// The next bytes are read straight into this value.
@@ -21,7 +21,7 @@ pub enum Transfer<'f> {
     Fed,
 }
 
-/// Where a value is that is to be stored.
+/// The location of a value to be stored.
 pub(super) enum ValueSource<'v> {
     /// In the input.
     Bytes(&'v [u8]),
@@ -32,7 +32,7 @@ pub(super) enum ValueSource<'v> {
 /// A value and its line end, if it has one, as far as they were received.
 #[derive(Debug)]
 pub struct Filling {
-    /// The room for it; none once it was refused.
+    /// The reserved memory; none after a refusal.
     room: Option<Reserved>,
     value_bytes: usize,
     received: usize,
@@ -60,16 +60,16 @@ impl Filling {
         }
     }
 
-    /// Whether there is room for the value.
+    /// Whether memory for the value is reserved.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         matches!(self.room, Some(Reserved::Draft(_)))
     }
 
-    /// Takes the next step towards room for the value.
+    /// Takes the next step towards reserving memory for the value.
     ///
     /// # Errors
-    /// If no more can be had; then there is nothing left of it.
+    /// If no memory is available; then nothing stays reserved.
     pub(super) fn make_room(&mut self, cache: &Cache) -> Result<(), Error> {
         if let Some(Reserved::More(reservation)) = self.room.take_if(|room| is_underway(room)) {
             self.room = Some(cache.go_on(reservation)?);
@@ -90,10 +90,10 @@ impl Filling {
         self.value_bytes
     }
 
-    /// Where the next bytes go; empty when all are there.
+    /// The buffer for the next bytes; empty when the value is complete.
     ///
     /// # Panics
-    /// If there is no room yet.
+    /// If no memory is reserved yet.
     pub fn buffer(&mut self) -> &mut [u8] {
         match self.received.checked_sub(self.value_bytes) {
             None => {
@@ -104,7 +104,7 @@ impl Filling {
         }
     }
 
-    /// Notes that the first `bytes` of [`Filling::buffer`] are filled.
+    /// Records that the first `bytes` of [`Filling::buffer`] are filled.
     ///
     /// # Panics
     /// If that is more than the buffer holds.
@@ -129,7 +129,7 @@ impl Filling {
         taken
     }
 
-    /// How the next bytes come in, if there is room for them: the last ones together with the
+    /// How the next bytes are received, if memory is reserved: the last ones together with the
     /// requests behind them.
     #[inline]
     pub(super) fn transfer(&mut self) -> Option<Transfer<'_>> {

@@ -1,4 +1,4 @@
-//! HTTP: `/v1/cache` and what is below it, run against the engine; everything else is a page.
+//! HTTP: `/v1/cache` and its sub-paths, run against the engine; everything else is a page.
 //!
 //! ```text
 //! decode      decode             bytes -> a task, its key hashed for the hints
@@ -7,8 +7,8 @@
 //! execute     run                the function of the path; it publishes events and replies
 //! ```
 //!
-//! A body that is long or comes in chunks is no part of a task: its bytes follow to [`Intake`]'s
-//! `feed`. HTTP sees the keys that memcached sees, and the Redis protocol as database 0.
+//! A long or chunked body is not part of a task: its bytes are passed to [`Intake`]'s `feed`. HTTP
+//! sees the same keys as memcached, and as database 0 of the Redis protocol.
 //!
 //! Page: docs/http.md. Why: docs/decisions/0020. Tests: tests/http.rs, tests/conformance.rs.
 
@@ -36,11 +36,11 @@ use crate::state::State;
 
 mod date;
 mod etag; // ETags and conditions
-pub mod route; // which paths there are over HTTP, what they do
+pub mod route; // the paths of the HTTP API and their methods
 mod call;
 mod elsewhere; // where else a key is
 mod asker; // which user asks over HTTP
-mod guard; // who may ask over HTTP: names, origins, tokens
+mod guard; // access checks of HTTP: host names, origins, tokens
 mod conditions;
 mod parameters;
 mod read;
@@ -58,24 +58,24 @@ use call::{Call, DONE, Failure, Outcome, write_failure};
 use route::Route;
 use upload::{Gathered, Rest, Upload, banner, receive, refuse_connection, time_out};
 
-/// Who sends the requests of a connection.
+/// The sender of a connection's requests.
 #[derive(Debug, Default)]
 struct Peer {
     /// Whether it is a program on this machine.
     is_loopback: bool,
-    /// Whether it came over TLS.
+    /// Whether it uses TLS.
     is_tls: bool,
-    /// Where it guesses from.
+    /// The source that its login attempts count for.
     source: Source,
     /// Whether its last token was the right one.
     bore_token: bool,
-    /// Whether its requests have to say who asks.
+    /// Whether its requests have to carry credentials.
     is_asked: bool,
-    /// Whose it is; none on a server without users.
+    /// Its user; none on a server without users.
     asker: Option<Box<Asker>>,
-    /// Whose the request is whose body is received, or whose answer goes on.
+    /// The user of the request whose body is being received, or whose reply resumes.
     under_way: Option<Login>,
-    /// The name of this server that was right first: most clients say the same each time.
+    /// The first valid Host name of this connection: most clients send the same each time.
     right_host: Option<Box<[u8]>>,
 }
 
@@ -95,12 +95,12 @@ impl Peer {
         }
     }
 
-    /// Whether nobody asked who it is.
+    /// Whether no request was asked for credentials yet.
     fn is_as_new(&self) -> bool {
         self.asker.is_none() && !self.is_asked
     }
 
-    /// Whether it has to say who it is, and has not.
+    /// Whether it needs credentials, and has sent none.
     #[inline]
     fn is_unauthenticated(&self) -> bool {
         let asker = self.asker.as_ref();
@@ -108,24 +108,24 @@ impl Peer {
     }
 }
 
-/// What the decoder waits for.
+/// The limits of the decoder.
 const LIMITS: Limits = Limits {
     body_bytes_max: SMALL_VALUE_BYTES_MAX,
 };
 
-/// What one piece of input asks for.
+/// A decoded piece of input.
 #[derive(Debug)]
 pub enum Task<'a> {
     /// A request.
     Run(Prepared<'a>),
-    /// Making room for the body of a request.
+    /// A request whose body needs memory first.
     Body(Prepared<'a>, Body),
-    /// An answer to what is no request, after which the connection is closed.
+    /// An error for an invalid request, after which the connection is closed.
     Refuse(Refused),
 }
 
 impl Task<'_> {
-    /// What it is to a pause.
+    /// How it counts for a pause.
     pub(in crate::execute) fn effect(&self) -> Effect {
         match self {
             Task::Run(prepared) | Task::Body(prepared, _) => prepared.effect(),
@@ -146,16 +146,16 @@ impl Task<'_> {
     }
 }
 
-/// What a connection keeps of the protocol: who asks, and the body that it receives.
+/// The protocol state of a connection: its user, and the body being received.
 #[derive(Debug, Default)]
 pub struct Intake {
     peer: Peer,
-    /// How far an incomplete head was looked at.
+    /// How far an incomplete head was scanned.
     scan: Scan,
     rest: Option<Rest>,
 }
 
-/// The first task in `input`, whose head was looked at so far, as one of all protocols'.
+/// The first task in `input`, whose head was scanned so far, as a task of `link.rs`.
 #[inline]
 pub(in crate::execute) fn decode<'a>(
     input: &'a [u8],
@@ -214,13 +214,13 @@ impl Intake {
         }
     }
 
-    /// How far an incomplete head was looked at.
+    /// How far an incomplete head was scanned.
     #[inline]
     pub(in crate::execute) fn scan(&self) -> Scan {
         self.scan
     }
 
-    /// Keeps how far a head that is not whole was looked at.
+    /// Records how far an incomplete head was scanned.
     #[inline]
     pub(in crate::execute) fn keep(&mut self, scan: Scan, is_incomplete: bool) {
         self.scan = if is_incomplete { scan } else { Scan::default() };
@@ -253,7 +253,7 @@ impl Intake {
         }
     }
 
-    /// Begins with a body, for which there may be no room yet.
+    /// Starts to receive a body, which may have no memory yet.
     fn begin(&mut self, rest: Rest, prepared: &Prepared<'_>, output: &mut Output) -> Flow {
         self.rest = Some(rest);
         if self.makes_room() {
@@ -373,7 +373,7 @@ impl context::Intake for Intake {
     }
 }
 
-/// Takes the next step towards room for a body.
+/// Takes the next step towards memory for a body.
 #[cold]
 fn make_room(
     mut upload: Box<Upload>,
@@ -393,20 +393,20 @@ pub struct Prepared<'a> {
     request: Request<'a>,
     route: Route<'a>,
     key: Option<Key<'a>>,
-    /// Whether nothing has come behind it yet.
+    /// Whether no further bytes have arrived behind it yet.
     is_last: bool,
 }
 
 impl<'a> Prepared<'a> {
-    /// The key to hint the cache about; one with percent codes is not worth a hint, nor one that
-    /// does not stand at the beginning of its message.
+    /// The key for a prefetch hint; none if it has percent codes, or is not at the start of its
+    /// message.
     #[inline]
     #[must_use]
     pub fn key(&self) -> Option<Key<'a>> {
         self.key
     }
 
-    /// What it is to a pause: pages are none of the cache.
+    /// How it counts for a pause: pages do not touch the cache.
     fn effect(&self) -> Effect {
         let reads = [Method::Get, Method::Head].contains(&self.request.method);
         match self.route {
@@ -426,7 +426,7 @@ fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
         Route::Entry(key) if memchr::memchr(b'%', key.as_bytes()).is_none() => {
             state.key(key.as_bytes()).ok()
         }
-        // Only for the hints: the message is read, and its key hashed anew, when it is executed.
+        // Only for the hints: the message is parsed, and its key hashed again, when it is executed.
         Route::Collection => message::probable_id(request.body).and_then(|id| state.key(id).ok()),
         _ => None,
     };
@@ -520,7 +520,7 @@ fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
     }
 }
 
-/// The bytes of a key as it stands in a path.
+/// The bytes of a key in a path, with its percent codes decoded.
 fn key_bytes(text: &str) -> Result<Cow<'_, [u8]>, Failure> {
     decode_percent(text.as_bytes()).ok_or(Failure::bad(
         "bad_percent_code",
@@ -580,7 +580,7 @@ fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
     DONE
 }
 
-/// Answers bytes that are no request, and ends the connection.
+/// Answers an invalid request, and ends the connection.
 fn refuse(refused: &Refused, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.protocol_errors.add(1);
     let failure = Failure::from(refused);

@@ -1,15 +1,15 @@
-//! Link: what is spoken on a connection, and what is kept for it.
+//! Link: the protocol of a connection, and its state.
 //!
-//! An event loop handles bytes, buffers and turns; what the bytes mean is known here and below.
-//! For each protocol there is a variant of [`Link`], of [`Codec`] and of [`Task`], and an
+//! An event loop handles bytes, buffers and iterations; this module and those below interpret the
+//! bytes. Each protocol has a variant of [`Link`], of [`Codec`] and of [`Task`], and an
 //! implementation of [`Intake`]: `memcached.rs`, `resp.rs`, `http.rs`.
 //!
 //! ```text
-//! Link::codec      before a turn's bytes are looked at
+//! Link::codec      before the bytes of an iteration are decoded
 //! Codec::decode    bytes -> tasks, ahead of execution: they know their keys, for hints
-//! Link::run        a task in its turn -> a reply, and how it goes on
-//! Link::feed       the rest of a request that is too long for one turn
-//! Link::settle     what is kept of bytes that are no whole request
+//! Link::run        executes a task -> a reply, and how the connection continues
+//! Link::feed       the rest of a request that is too long for one iteration
+//! Link::settle     keeps the state of an incomplete request
 //! ```
 //!
 //! Why: docs/decisions/0032.
@@ -34,8 +34,8 @@ use crate::net::stream::Stream;
 use crate::net::tls::owner::Owner;
 use crate::state::State;
 
-/// What a connection keeps of its protocol. It dereferences to its [`Intake`]; what an event loop
-/// asks of each request is matched and inlined instead, which costs less.
+/// The protocol state of a connection. It dereferences to its [`Intake`]; the calls that an event
+/// loop makes per request are matched and inlined instead, which costs less.
 #[derive(Debug)]
 pub enum Link {
     /// memcached's text and meta commands, or its binary protocol.
@@ -53,11 +53,11 @@ pub enum Codec {
     Memcached(memcached::Codec),
     /// As Redis's.
     Resp(resp::Codec),
-    /// As requests over HTTP, of which an incomplete one was looked at so far.
+    /// As HTTP requests, of which an incomplete one was scanned so far.
     Http(Scan),
 }
 
-/// What one decoded piece of input asks for.
+/// A decoded piece of input.
 #[derive(Debug)]
 pub enum Task<'a> {
     /// Of memcached.
@@ -173,9 +173,9 @@ impl Task<'_> {
 }
 
 impl Link {
-    /// The link of a connection that just came from `peer`, as
-    /// [`Listener::accept`](crate::net::listener::Listener::accept) has it, and is served at
-    /// `home`, an event loop and a token there.
+    /// Creates the link of a new connection from `peer`, with the address as
+    /// [`Listener::accept`](crate::net::listener::Listener::accept) returns it, served at `home`,
+    /// an event loop and a token there.
     #[must_use]
     pub fn new(
         protocol: Protocol,
@@ -206,8 +206,8 @@ impl Link {
         link
     }
 
-    /// Lets in a client who has shown a certificate of this owner, or came by a socket file as this
-    /// user of the machine, if either is a user.
+    /// Logs in a client by its certificate's owner, or by its Unix user ID on a Unix socket, if a
+    /// user is configured for either.
     fn log_in_unasked(&mut self, owner: Option<&Arc<Owner>>, uid: Option<u32>, state: &State) {
         let Some(users) = &state.users else {
             return;
@@ -220,7 +220,7 @@ impl Link {
         self.become_of(login, users, state);
     }
 
-    /// What is spoken.
+    /// The protocol.
     #[inline]
     #[must_use]
     pub fn protocol(&self) -> Protocol {
@@ -231,14 +231,14 @@ impl Link {
         }
     }
 
-    /// Whether a refused value is answered before it has arrived, as HTTP's clients expect. Clients
-    /// of memcached may fail if a reply comes while they write their request.
+    /// Whether a refused value is answered before it has arrived, as HTTP clients expect. memcached
+    /// clients may fail if a reply arrives while they send their request.
     #[inline]
     pub(crate) fn answers_early(&self) -> bool {
         matches!(self, Link::Http(_))
     }
 
-    /// How the next bytes are to be decoded.
+    /// The codec for the next bytes.
     #[inline]
     #[must_use]
     pub fn codec(&self, state: &State) -> Codec {
@@ -249,8 +249,8 @@ impl Link {
         }
     }
 
-    /// Does what a task asks for, whose key's item probably lies where a hint has found it; its
-    /// replies go to `output`.
+    /// Runs a task, with the probable position of its key's item from a hint; its replies go to
+    /// `output`.
     #[inline(always)]
     pub fn run(
         &mut self,
@@ -265,12 +265,12 @@ impl Link {
             }
             (Link::Resp(intake), Task::Resp(task)) => intake.run(task, hinted, context, output),
             (Link::Http(intake), Task::Http(task)) => intake.run(task, context, output),
-            // Its bytes were decoded for another protocol than is spoken.
+            // Its bytes were decoded for another protocol than the connection's.
             _ => Flow::Again,
         }
     }
 
-    /// What a task is to a pause.
+    /// How a task counts for a pause.
     #[cold]
     #[must_use]
     pub fn effect(&self, task: &Task<'_>, context: Context<'_>) -> Effect {
@@ -278,7 +278,7 @@ impl Link {
             (_, Task::Memcached(task)) => task.effect(),
             (_, Task::Http(task)) => task.effect(),
             (Link::Resp(intake), Task::Resp(task)) => intake.effect(task, context),
-            // Its bytes are decoded once more.
+            // Its bytes are decoded again.
             (_, Task::Resp(_)) => Effect::None,
         }
     }
@@ -290,27 +290,27 @@ impl Link {
         each!(self, intake => intake.makes_room())
     }
 
-    /// How the rest of a request comes in, if one is under way and there is memory for it.
+    /// How the rest of a request is received, if one is in progress and has its memory.
     #[inline]
     pub fn transfer(&mut self) -> Option<Transfer<'_>> {
         each!(self, intake => intake.transfer())
     }
 
-    /// The client as others see it; none where nobody does.
+    /// The client as other clients see it; none for protocols without such clients.
     #[inline]
     #[must_use]
     pub fn client(&self) -> Option<&Client> {
         each!(self, intake => intake.client())
     }
 
-    /// Whether the value of a request has come, and more of that request has not.
+    /// Whether the value of a request has arrived, but not the rest of that request.
     #[inline]
     #[must_use]
     pub fn awaits_tail(&self) -> bool {
         each!(self, intake => intake.awaits_tail())
     }
 
-    /// Bytes of the cache's memory that the request under way holds.
+    /// Bytes of the cache's memory that the current request holds.
     #[inline]
     #[must_use]
     pub fn received_bytes(&self) -> usize {
@@ -338,8 +338,8 @@ impl Link {
         each!(self, intake => intake.feed(input, context, output))
     }
 
-    /// Whether the request whose rest is received was begun by a user who is gone since, or may do
-    /// something else.
+    /// Whether the user who sent the request being received was deleted since, or has lost
+    /// permissions.
     #[must_use]
     pub fn has_lost_sender(&self, state: &State) -> bool {
         let Some(users) = &state.users else {
@@ -348,7 +348,7 @@ impl Link {
         self.sender().is_some_and(|login| !users.has_still(login))
     }
 
-    /// The same of the request whose answer goes on.
+    /// The same for the request whose reply resumes.
     #[must_use]
     pub fn has_lost_asker(&self, state: &State) -> bool {
         let Some(users) = &state.users else {
@@ -357,8 +357,7 @@ impl Link {
         self.asker().is_some_and(|login| !users.has_still(login))
     }
 
-    /// Notes that a turn is over, and whether it left an incomplete request that `codec` has
-    /// looked at.
+    /// Ends an iteration: records whether it left an incomplete request that `codec` has scanned.
     #[inline]
     pub fn settle(&mut self, codec: &Codec, is_incomplete: bool, now_ms: u64) {
         match (self, codec) {

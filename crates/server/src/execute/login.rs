@@ -1,7 +1,7 @@
-//! Login: a name and a password that came over any protocol.
+//! Login: a name and a password, over any protocol.
 //!
-//! An outcome that comes later is waited for by [`Flow::Wait`](super::Flow): the same request is
-//! run again once it is there, and finds it in what its connection keeps.
+//! A result that is not ready yet is returned as [`Flow::Wait`](super::Flow): the same request runs
+//! again when it is, and finds it in the connection's state.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::auth::users::{Attempt, LoginResult, Ticket, Users};
 pub(super) struct Pending(Option<Arc<Ticket>>);
 
 impl Pending {
-    /// What a name and a password come to.
+    /// Checks a name and a password.
     ///
     /// # Errors
-    /// What has to be waited for first.
+    /// The ticket of a pending check, to be awaited first.
     pub(super) fn log_in(
         &mut self,
         users: &Users,

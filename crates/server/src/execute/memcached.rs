@@ -35,8 +35,8 @@ use crate::state::State;
 mod elsewhere; // what is answered when another node keeps the key
 mod read;
 mod order; // what a store asks the engine for
-mod answers; // what a client is told of it
-mod extension; // appends that wait for room
+mod answers; // the replies of stores
+mod extension; // appends that wait for free memory
 mod store;
 mod change;
 mod meta;
@@ -50,48 +50,48 @@ use binary::PreparedPacket;
 use member::Member;
 use upload::{Upload, receive, receive_packet};
 
-/// The version that clients are told: the memcached that is answered for, then this server's own.
+/// The version that clients see: the memcached version emulated, then this server's own.
 pub const VERSION: &str = concat!("1.6.45-cellar-", env!("CARGO_PKG_VERSION"));
 
 /// Longest line of a read with many keys.
 const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
 
-/// What the decoder waits for.
+/// The limits of the decoder.
 static LIMITS: Limits = Limits {
     value_bytes_max: SMALL_VALUE_BYTES_MAX,
     keys_line_bytes_max: KEYS_LINE_BYTES_MAX,
 };
-/// What it waits for of who has to log in, and reads nothing before: a line as any other.
+/// The limits before a login, when no reads are allowed: a line of ordinary length.
 static UNAUTHENTICATED_LIMITS: Limits = Limits {
     value_bytes_max: SMALL_VALUE_BYTES_MAX,
     keys_line_bytes_max: codec::LINE_BYTES_MAX,
 };
 
-/// What one piece of input asks for.
+/// A decoded piece of input.
 #[derive(Debug)]
 pub enum Task<'a> {
     /// A request.
     Run(Prepared<'a>),
-    /// Making room for a large value of so many bytes.
+    /// A store whose large value of this many bytes needs memory first.
     Upload(Storage<'a>, usize),
-    /// An answer to what is no request.
+    /// An error for an invalid request.
     Refuse {
         /// The answer.
         refused: Refused,
         /// Bytes to drop that are not received yet.
         beyond: usize,
-        /// What it was decoded by.
+        /// The limits that it was decoded with.
         limits: &'static Limits,
     },
     /// A packet.
     Packet(PreparedPacket<'a>),
-    /// Making room for a packet's large value of so many bytes.
+    /// A packet whose large value of this many bytes needs memory first.
     PacketUpload(Packet<'a>, usize),
-    /// An answer to what is no packet, and bytes to drop that are not received yet.
+    /// An error for an invalid packet, and bytes to drop that are not received yet.
     PacketRefused(PacketRefused, usize),
 }
 
-/// What a connection speaks.
+/// The dialect of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Dialect {
     /// Nothing was received yet.
@@ -114,7 +114,7 @@ impl Task<'_> {
         }
     }
 
-    /// What it is to a pause.
+    /// How it counts for a pause.
     pub(in crate::execute) fn effect(&self) -> Effect {
         match self {
             Task::Run(prepared) => of_memcached(&prepared.request).effect(),
@@ -136,12 +136,12 @@ impl Task<'_> {
     }
 }
 
-/// What a connection keeps of the protocol: the value that it receives, and whose it is.
+/// The protocol state of a connection: the value being received, and its user.
 #[derive(Debug, Default)]
 pub struct Intake {
     dialect: Dialect,
     upload: Option<Box<Upload>>,
-    /// Whose it is; none on a server without users.
+    /// Its user; none on a server without users.
     member: Option<Box<Member>>,
 }
 
@@ -261,7 +261,7 @@ impl Intake {
         }
     }
 
-    /// What the decoder waits for.
+    /// The limits of the decoder.
     #[inline]
     fn limits(&self) -> &'static Limits {
         if self.is_unauthenticated() {
@@ -271,7 +271,7 @@ impl Intake {
         }
     }
 
-    /// How the next bytes are to be decoded.
+    /// The codec for the next bytes.
     #[inline]
     pub(in crate::execute) fn codec(&self) -> Codec {
         Codec {
@@ -341,7 +341,7 @@ impl Intake {
         }
     }
 
-    /// Makes room for a packet's large value.
+    /// Reserves memory for a packet's large value.
     #[cold]
     fn start_packet(
         &mut self,
@@ -362,14 +362,14 @@ impl Intake {
         }
     }
 
-    /// Begins with a value, for which there may be no room yet.
+    /// Starts to receive a value, which may have no memory yet.
     fn begin(&mut self, upload: Box<Upload>) -> Flow {
         let has_room = upload.filling.has_room();
         self.upload = Some(upload);
         if has_room { Flow::Feed } else { Flow::Again }
     }
 
-    /// Takes the next step towards room for the value.
+    /// Takes the next step towards memory for the value.
     #[cold]
     fn make_room(&mut self, context: Context<'_>, output: &mut Output) -> Flow {
         let Some(mut upload) = self.upload.take() else {
@@ -451,7 +451,7 @@ impl context::Intake for Intake {
     fn refuse(&self, refusal: Refusal, _context: Context<'_>, output: &mut Output) {
         let (text, out) = (refusal.text(), output.bytes());
         if self.dialect == Dialect::Binary {
-            // It is no answer to one packet.
+            // It does not answer any packet.
             let head = PacketHead {
                 code: 0,
                 quiet: false,
@@ -488,7 +488,7 @@ fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
     Prepared { request, key }
 }
 
-/// Runs a request, whose item probably lies where a hint has found it, and appends its answer.
+/// Runs a request, with the probable position of its item from a hint, and appends its reply.
 #[inline]
 fn execute(
     prepared: &Prepared<'_>,
@@ -550,7 +550,7 @@ fn execute_other(
     execute_for(None, request, key, context, output)
 }
 
-/// Runs a request of a user who may see some keys alone: those are listed.
+/// Runs a request of a user who may read only some keys: others are not listed.
 #[cold]
 fn execute_limited(
     user: &Arc<User>,

@@ -1,7 +1,7 @@
 //! Permission: what each command of each protocol needs, and whether a user may run it.
 //!
-//! Each command stands in one row: one that has none, or two, does not compile. A connection
-//! without a user, on a server without users, is not asked.
+//! Each command is in exactly one row; with none, or two, it does not compile. On a server without
+//! users no permission is checked.
 //!
 //! Why: docs/decisions/0042. Tests: tests/users.rs, with every command.
 
@@ -13,23 +13,23 @@ use cellar_protocol::resp::{Command, Request, Verb};
 use crate::auth::users::{Role, User};
 use crate::clients::pause::Effect;
 
-/// What a command needs.
+/// The permission that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A user, whoever it is: the command is about the connection, or tells counts.
+    /// Any user: the command concerns the connection, or returns only counts.
     Anybody,
     /// To read keys of the database.
     Read,
     /// To change keys of the database.
     Write,
-    /// To hear channels, whoever it is.
+    /// Subscribing to channels, with any role.
     Hear,
-    /// To send to channels, and the right to write.
+    /// Publishing to channels, and the right to write.
     Send,
-    /// An admin; keys are checked as for others, and of clients only its own are shown.
+    /// An admin; keys are checked as for others, and only its own clients are shown.
     Admin,
-    /// An admin who may use all keys and databases: it acts on all of the server, on what others
-    /// have stored there or are doing.
+    /// An admin who may use all keys and databases: it affects the whole server, with data and
+    /// clients of other users.
     Everything,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Denied<'k> {
 /// Makes [`of_verb`] of rows of commands and what they need.
 macro_rules! needs {
     ($($need:ident: $($verb:ident)+;)+) => {
-        /// What a command of Redis's needs.
+        /// The need of a Redis command.
         #[deny(unreachable_patterns)]
         #[must_use]
         pub const fn of_verb(verb: Verb) -> Need {
@@ -119,7 +119,7 @@ needs! {
         ScriptShow Replicaof Slaveof Failover;
 }
 
-/// What a request of memcached's needs.
+/// The need of a memcached request.
 #[must_use]
 pub fn of_memcached(request: &memcached::Request<'_>) -> Need {
     use memcached::Request;
@@ -153,7 +153,7 @@ pub fn of_memcached(request: &memcached::Request<'_>) -> Need {
     }
 }
 
-/// What a packet of memcached's binary protocol needs.
+/// The need of a packet of memcached's binary protocol.
 #[must_use]
 pub fn of_packet(asks: Asks) -> Need {
     match asks {
@@ -175,8 +175,7 @@ pub fn of_packet(asks: Asks) -> Need {
     }
 }
 
-/// What a path of HTTP needs, as it stands in the tables of paths and of pages. Those that are for
-/// everybody are not asked.
+/// The need of an HTTP path, as in the tables of paths and of pages. Public ones are not checked.
 #[must_use]
 pub fn of_path(path: &str, method: Method) -> Need {
     let only_reads = matches!(method, Method::Get | Method::Head);
@@ -189,7 +188,7 @@ pub fn of_path(path: &str, method: Method) -> Need {
 }
 
 impl Need {
-    /// What a request that needs it is to a pause, where nothing else tells.
+    /// How a request with this need counts for a pause, where nothing more specific applies.
     pub(super) fn effect(self) -> Effect {
         match self {
             Need::Anybody => Effect::None,
@@ -198,7 +197,7 @@ impl Need {
         }
     }
 
-    /// The least role that has it.
+    /// The lowest role with this permission.
     #[inline]
     const fn role(self) -> Role {
         match self {
@@ -312,7 +311,7 @@ pub(super) fn check_packet(user: &User, packet: &Packet<'_>) -> Result<(), Denie
     check(user, of_packet(packet.asks), 0, packet.item_key()).map_err(without_key)
 }
 
-/// The same, where nobody is told which key it was.
+/// The same, for replies that do not name the key.
 pub(super) fn without_key(denied: Denied<'_>) -> Denied<'static> {
     match denied {
         Denied::Command => Denied::Command,

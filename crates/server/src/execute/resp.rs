@@ -15,7 +15,7 @@
 //! [`Intake`]'s `feed`. Tests: tests/resp.rs and its neighbours, foreign-clients/.
 
 mod failure;
-mod patterns; // how long those that clients send may be
+mod patterns; // length limits of patterns from clients
 mod arguments;
 mod listing; // a client's line in listings
 mod session;
@@ -71,10 +71,10 @@ use waiting::serve::{may_fill, run_beside};
 /// Most arguments of a request that takes constant time.
 const QUICK_ARGS_MAX: usize = 16;
 
-/// What one piece of input asks for.
+/// A decoded piece of input.
 #[derive(Debug)]
 pub enum Task<'a> {
-    /// GET, without more ado.
+    /// GET, executed directly.
     Get(PlainGet<'a>),
     /// SET, without options.
     Set(PlainSet<'a>),
@@ -82,7 +82,7 @@ pub enum Task<'a> {
     Command(Prepared<'a>),
     /// A command that was a line of words with quotes, as a frame.
     Quoted(Vec<u8>),
-    /// Making room for the value of a SET.
+    /// A SET whose value needs memory first.
     LargeSet {
         /// The key.
         key: &'a [u8],
@@ -90,16 +90,16 @@ pub enum Task<'a> {
         value_bytes: usize,
         /// How many arguments follow the value.
         args: usize,
-        /// What it was decoded by.
+        /// The limits that it was decoded with.
         limits: Limits,
     },
     /// The arguments behind such a value.
     Tail(Args<'a>),
-    /// An answer to what is no command, after which the connection is closed.
+    /// An error for an invalid command, after which the connection is closed.
     Refuse {
         /// The answer.
         message: Vec<u8>,
-        /// What it was decoded by.
+        /// The limits that it was decoded with.
         limits: Limits,
     },
 }
@@ -126,18 +126,18 @@ impl Task<'_> {
     }
 }
 
-/// What decoding a client's bytes depends on, as long as none of its commands runs.
+/// The state that decoding a client's bytes depends on, while none of its commands runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Codec {
     /// The space of the client's database.
     space: Space,
     limits: Limits,
-    /// How far an incomplete command was looked at.
+    /// How far an incomplete command was scanned.
     scan: Scan,
     /// The number of arguments to come that belong to the SET before.
     tail: Option<usize>,
-    /// Whether a client monitors: commands are shown to it with their names as they came, which
-    /// plain requests do not keep.
+    /// Whether a client monitors: it is shown commands with their names as sent, which plain
+    /// requests do not keep.
     is_shown: bool,
 }
 
@@ -159,7 +159,7 @@ impl Codec {
         let Some(plain) = wire::decode_plain(input, &self.limits) else {
             return self.decode_any(input, cache, found);
         };
-        // What was looked at belonged to these bytes.
+        // The scan belonged to these bytes.
         self.scan = Scan::default();
         match plain {
             Plain::Get { key, used } => {
@@ -254,19 +254,19 @@ impl Codec {
     }
 }
 
-/// What a connection keeps of the protocol: the client's session, and the SET that it receives.
+/// The protocol state of a connection: the client's session, and the SET being received.
 #[derive(Debug)]
 pub struct Intake {
     session: Session,
-    /// How far an incomplete command was looked at.
+    /// How far an incomplete command was scanned.
     scan: Scan,
     upload: Option<Box<Upload>>,
-    /// The value that was received last, as long as arguments behind it have yet to come.
+    /// The value received last, while arguments behind it have yet to arrive.
     tail: Option<Tail>,
 }
 
 impl Intake {
-    /// The intake of a client that just came.
+    /// Creates the intake of a new client.
     #[must_use]
     pub fn new(client: Arc<Client>, state: &State) -> Intake {
         Intake {
@@ -277,7 +277,7 @@ impl Intake {
         }
     }
 
-    /// How the next bytes are to be decoded.
+    /// The codec for the next bytes.
     #[inline]
     pub(in crate::execute) fn codec(&self, state: &State) -> Codec {
         Codec {
@@ -289,7 +289,7 @@ impl Intake {
         }
     }
 
-    /// Keeps how far a command that is not whole was looked at; its client is active.
+    /// Records how far an incomplete command was scanned, and that its client is active.
     #[inline]
     pub(in crate::execute) fn keep(&mut self, codec: &Codec, is_incomplete: bool, now_ms: u64) {
         self.session.client.note_active(now_ms);
@@ -349,7 +349,7 @@ impl Intake {
         }
     }
 
-    /// What a task is to a pause.
+    /// How a task counts for a pause.
     pub(in crate::execute) fn effect(&self, task: &Task<'_>, context: Context<'_>) -> Effect {
         let session = &self.session;
         match task {
@@ -365,7 +365,7 @@ impl Intake {
         }
     }
 
-    /// Makes room for the value of a SET.
+    /// Reserves memory for the value of a SET.
     #[cold]
     fn begin_upload(
         &mut self,
@@ -383,14 +383,14 @@ impl Intake {
         }
     }
 
-    /// Goes on with a value, for which there may be no room yet.
+    /// Continues with a value, which may have no memory yet.
     fn go_on(&mut self, upload: Box<Upload>) -> Flow {
         let has_room = upload.filling.has_room();
         self.upload = Some(upload);
         if has_room { Flow::Feed } else { Flow::Again }
     }
 
-    /// Takes the next step towards room for the value of a SET, which so many arguments follow.
+    /// Takes the next step towards memory for the value of a SET, with so many arguments behind it.
     #[cold]
     fn make_room(&mut self, args: usize, context: Context<'_>, output: &mut Output) -> Flow {
         let Some(mut upload) = self.upload.take() else {
@@ -547,7 +547,7 @@ impl<'a> Prepared<'a> {
     #[must_use]
     pub fn is_heavy(&self) -> bool {
         let is_short = |command: &Command| {
-            // Those that look at many members note it themselves.
+            // Commands that process many members record it themselves.
             let is_of_collections = matches!(
                 command.group,
                 Group::Hash | Group::List | Group::Set | Group::SortedSet
@@ -560,7 +560,7 @@ impl<'a> Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// What it is to a pause.
+    /// How it counts for a pause.
     fn effect(&self, session: &Session, context: Context<'_>) -> Effect {
         let Request { command, args } = &self.request;
         match command {
@@ -612,7 +612,7 @@ fn execute(
     flow
 }
 
-/// Runs a client's command, and serves who waits for what it has stored.
+/// Runs a client's command, and serves clients blocked on what it has stored.
 #[inline]
 fn run_and_serve(
     command: &'static Command,
@@ -727,7 +727,7 @@ fn cover(
     false
 }
 
-/// Whether a client has the right to run a command, and this node the keys.
+/// Whether a client may run a command, and this node serves the keys.
 #[inline]
 fn check_access(
     command: &'static Command,
@@ -768,7 +768,7 @@ fn call_observed(call: &mut Call<'_>) -> Outcome {
     outcome
 }
 
-/// Appends the reply that tells why a command was refused, and counts it unless that was done.
+/// Appends the error of a refused command, and counts it unless that was done.
 #[cold]
 fn append_failure(failure: &Failure, proto: Proto, context: Context<'_>, output: &mut Output) {
     let line = failure.line();
@@ -798,7 +798,7 @@ fn execute_checked(
     output: &mut Output,
 ) -> Flow {
     if session.listens() {
-        // What has happened before comes before the reply.
+        // Messages about earlier events precede the reply.
         session.empty_inbox(output);
     }
     let start = output.bytes().len();
@@ -809,7 +809,7 @@ fn execute_checked(
     let mut is_queued = false;
     let flow = match admit(command, args, session, context) {
         Ok(Some(command)) => match run_and_serve(command, args, key, session, context, output) {
-            // It is run once more, with the session as it is.
+            // It runs again, with the session as it is.
             again @ (Flow::Wait(_) | Flow::Again) => return again,
             flow => flow,
         },
@@ -890,7 +890,7 @@ fn admit(
         return Ok(Some(command));
     }
     check_access(command, args, session, context)?;
-    // A login may have to be waited for, which a transaction does not do.
+    // A login may have to wait for its result, which a transaction cannot do.
     let waits = matches!(command.verb, Verb::Auth | Verb::Hello) && state.users.is_some();
     let Some(transaction) = &mut session.transaction else {
         return Ok(Some(command));
@@ -906,7 +906,7 @@ fn admit(
     Ok(None)
 }
 
-/// Answers bytes that are no request.
+/// Answers an invalid request.
 #[cold]
 fn refuse(message: &[u8], session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.protocol_errors.add(1);

@@ -1,10 +1,10 @@
-//! Section: what several operations on known keys are as one step.
+//! Section: several operations on known keys as one atomic step.
 //!
 //! A command on several keys, a transaction or a script claims the shards of its keys
-//! ([`Context::on_keys`]); other event loops wait at these shards and go on at all others. What
-//! comes upon a key elsewhere extends its claims before it touches it ([`KeySection::cover`]). If
-//! another section has that shard, a script that has changed nothing yet begins anew while no other
-//! loop executes; whoever has changed something waits.
+//! ([`Context::on_keys`]); other event loops wait at these shards and continue at all others.
+//! Before a step accesses a key elsewhere it extends its claims ([`KeySection::cover`]). If another
+//! section holds that shard, a script that has changed nothing yet restarts while no other loop
+//! executes; a step that has changed something waits.
 //!
 //! Why: docs/decisions/0082. Tests: tests/sections.rs, tests/linearizable.rs.
 //!
@@ -23,12 +23,12 @@ const IS_TORN: bool = cfg!(cellar_torn);
 /// How much a command may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::execute) enum Reach {
-    /// Its keys, which its arguments tell.
+    /// Its keys, as its arguments name them.
     Keys,
     /// Any key, to read it.
     AllKeys,
-    /// What only holds while no other loop executes: which databases there are, keys of other
-    /// databases, keys that are made of what is stored.
+    /// State that is fixed only while no other loop executes: the list of databases, keys of other
+    /// databases, keys computed from stored values.
     Everything,
 }
 
@@ -57,7 +57,7 @@ fn has_patterns(args: &[&[u8]]) -> bool {
     args.iter().skip(2).any(is_pattern)
 }
 
-/// The hashed keys of a command; one that is too long is none, as the command is refused for it.
+/// The hashed keys of a command, without those that are too long, for which it is refused.
 pub(in crate::execute) fn keys_of<'a>(
     command: &'static Command,
     args: &[&'a [u8]],
@@ -68,14 +68,14 @@ pub(in crate::execute) fn keys_of<'a>(
     places.filter_map(move |place| cache.key_in(space, args.get(place)?).ok())
 }
 
-/// What a section is about to claim.
+/// The claims that a section is about to make.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::execute) struct Wish {
     /// The shards.
     pub(in crate::execute) shards: WantedShards,
-    /// What it may do there.
+    /// What it does there.
     pub(in crate::execute) intent: Intent,
-    /// Whether it can begin anew as long as it has changed nothing.
+    /// Whether it can restart as long as it has changed nothing.
     pub(in crate::execute) may_begin_anew: bool,
 }
 
@@ -90,24 +90,24 @@ impl Wish {
     }
 }
 
-/// A section that goes on.
+/// A section in progress.
 #[derive(Debug)]
 pub(in crate::execute) struct KeySection<'c> {
     claims: Claims<'c>,
     may_begin_anew: bool,
     has_changed: Cell<bool>,
-    /// Whether it is to begin anew while no other loop executes.
+    /// Whether it has to restart while no other loop executes.
     is_given_up: Cell<bool>,
-    /// Whether it was refused something that it would have had while no other loop executes.
+    /// Whether it was refused something that it would get while no other loop executes.
     was_refused: Cell<bool>,
 }
 
 /// Why a command of a section does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::execute) enum Uncovered {
-    /// The section begins anew.
+    /// The section restarts.
     GivenUp,
-    /// Another section has what the command wants, and waits for this one.
+    /// Another section holds what the command needs, and waits for this one.
     Refused,
     /// The command only runs while no other loop executes, and the section has begun otherwise.
     Unforeseen,
@@ -129,7 +129,7 @@ impl<'c> KeySection<'c> {
         }
     }
 
-    /// Sees to it that all that a command touches is claimed before it runs.
+    /// Ensures that everything a command accesses is claimed before it runs.
     pub(in crate::execute) fn cover(
         &self,
         (command, args): (&'static Command, &[&[u8]]),
@@ -177,7 +177,7 @@ impl<'c> KeySection<'c> {
         })
     }
 
-    /// Whether it is to begin anew.
+    /// Whether it has to restart.
     pub(in crate::execute) fn is_given_up(&self) -> bool {
         self.is_given_up.get()
     }

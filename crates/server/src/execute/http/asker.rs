@@ -1,9 +1,8 @@
-//! Asker: which user sends the requests of a connection.
+//! Asker: the user who sends the requests of a connection.
 //!
-//! Each request says so by itself: `Basic`, or `Bearer` with the same text in base64. What was
-//! right last is known again by a MAC of the whole field, as long as that login is in force. Who
-//! has shown a certificate, or came by a socket file as a user of the machine whom a user is, needs
-//! none.
+//! Each request carries its credentials: `Basic`, or `Bearer` with the same text in base64. The
+//! last valid field is recognised by its MAC while that login is in force. A client with a
+//! configured certificate, or on a Unix socket with a configured user ID, needs none.
 
 use std::sync::Arc;
 
@@ -16,29 +15,29 @@ use crate::auth::login_limiter::is_same;
 use crate::auth::users::{Identity, Login, LoginResult, Ticket, Users};
 use crate::execute::login::Pending;
 
-/// Whose a connection is, and where it comes from.
+/// The user and the source of a connection.
 #[derive(Debug)]
 pub(super) struct Asker {
-    /// Without a password: by its certificate, or as who runs the program at a socket file's end.
+    /// The user without a password: by certificate, or by the user ID of the Unix socket's peer.
     pub(super) certified: Identity,
-    /// By the field that was right last, and its MAC.
+    /// The user by the last valid field, with its MAC.
     last: Option<([u8; 32], Identity)>,
     pending: Pending,
     peer: String,
 }
 
-/// What a field says of who asks.
+/// The result of an Authorization field.
 pub(super) enum Claim {
     /// The name and the password of a user, right or wrong.
     Tried(LoginResult),
-    /// It has to be waited for.
+    /// The result is pending.
     Waits(Arc<Ticket>),
-    /// It is no name and password.
+    /// It is not a name and a password.
     None,
 }
 
 impl Asker {
-    /// The asker that just came.
+    /// Creates the asker of a new connection.
     pub(super) fn at(peer: &str) -> Asker {
         Asker {
             certified: Identity::Unknown,
@@ -48,14 +47,14 @@ impl Asker {
         }
     }
 
-    /// Whether it is somebody's, as far as is known.
+    /// Whether its user is known, as far as no request is needed.
     #[inline]
     pub(super) fn is_known(&self) -> bool {
         let last = self.last.as_ref();
         self.certified.is_known() || last.is_some_and(|(_, identity)| identity.is_known())
     }
 
-    /// The login of the user whom its certificate or its socket names.
+    /// The login by its certificate or Unix socket.
     pub(super) fn certified(&mut self, users: &Users) -> Option<Login> {
         login_of(&mut self.certified, users)
     }

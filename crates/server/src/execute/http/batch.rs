@@ -1,8 +1,7 @@
 //! Batches: many keys read or stored by one request.
 //!
-//! The items of a batch are done one after the other, and one that finds no room, or no value, does
-//! not stop the others.
-//! A long answer is sent in chunks, the next when the client has taken the last.
+//! The items of a batch are processed in order, and one without memory, or without a value, does
+//! not stop the others. A long reply is sent in chunks, the next when the client has read the last.
 
 use cellar_engine::When;
 use cellar_protocol::http::reply::{self, Stay};
@@ -16,7 +15,7 @@ use crate::config::limits::{BATCH_KEYS_MAX, BATCH_VALUE_BYTES_MAX};
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::net::output::Output;
 
-/// Bytes after which an answer goes on in the next chunk.
+/// Bytes after which a reply continues in the next chunk.
 const PIECE_BYTES: usize = 32 << 10;
 
 fn too_many(keys: usize) -> Failure {
@@ -53,7 +52,7 @@ struct BatchRest {
 }
 
 impl BatchRest {
-    /// Appends items until there are enough for one call; whether that was all.
+    /// Appends items until enough for one call; returns whether those were all.
     fn append(&mut self, out: &mut Vec<u8>, context: Context<'_>) -> bool {
         for id in self.ids.by_ref() {
             if std::mem::replace(&mut self.began, true) {
@@ -170,7 +169,7 @@ pub(super) fn put(call: &mut Call<'_>) -> Outcome {
     if items.len() > BATCH_KEYS_MAX {
         return Err(too_many(items.len()));
     }
-    // Nothing is stored of a batch with a message that is none.
+    // A batch with an invalid message stores nothing.
     let messages = items.iter().map(|item| item.check(call));
     let messages: Vec<_> = messages.collect::<Result<_, _>>()?;
     let mut failed = Vec::new();

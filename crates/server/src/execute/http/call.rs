@@ -19,9 +19,9 @@ pub(super) struct Call<'c> {
     pub(super) context: Context<'c>,
     pub(super) output: &'c mut Output,
     pub(super) stay: Stay,
-    /// Whether who asks came over TLS.
+    /// Whether the client uses TLS.
     pub(super) is_tls: bool,
-    /// The login of who asks, on a server with users.
+    /// The client's login, on a server with users.
     pub(super) login: Option<Login>,
 }
 
@@ -31,16 +31,16 @@ pub(super) struct Failure {
     pub(super) status: Status,
     /// A word for programs.
     pub(super) code: &'static str,
-    /// A sentence for people, as it stands between the quotes of a JSON string.
+    /// A sentence for people, escaped for a JSON string.
     pub(super) message: Cow<'static, str>,
     /// Further fields, each with its line end.
     pub(super) fields: Cow<'static, str>,
 }
 
-/// What came of a request: answered, or not done.
+/// The result of a request: answered, or failed.
 pub(super) type Outcome = Result<Flow, Failure>;
 
-/// A request that is answered whole.
+/// A request that is answered as a whole.
 pub(super) const DONE: Outcome = Ok(Flow::Continue);
 
 impl Failure {
@@ -146,7 +146,7 @@ impl From<&Refused> for Failure {
     }
 }
 
-/// How the connection of a request goes on, as far as that has to be said.
+/// How the connection continues after a request, where the reply has to say so.
 #[inline]
 pub(super) fn stay_of(request: &Request<'_>) -> Stay {
     if request.marks.has(Mark::Close) {
@@ -180,7 +180,7 @@ impl<'c> Call<'c> {
         self.request.method == Method::Head
     }
 
-    /// Who asks, on a server with users.
+    /// The client's user, on a server with users.
     #[inline]
     pub(super) fn user(&self) -> Option<&Arc<User>> {
         self.login.as_ref().map(Login::user)
@@ -195,7 +195,7 @@ impl<'c> Call<'c> {
         Ok(self.context.state.key(bytes)?)
     }
 
-    /// Whether the user who asks may use a key.
+    /// Whether the client's user may use a key.
     #[inline]
     pub(super) fn check_key(&self, key: &[u8]) -> Result<(), Failure> {
         match self.user() {
@@ -204,7 +204,7 @@ impl<'c> Call<'c> {
         }
     }
 
-    /// Whether the user who asks may do what needs this.
+    /// Whether the client's user has this permission.
     pub(super) fn check_need(&self, need: Need) -> Result<(), Failure> {
         self.check_need_in(need, 0)
     }
@@ -224,7 +224,7 @@ impl<'c> Call<'c> {
         Head::begin(self.output.bytes(), status, self.stay, &date)
     }
 
-    /// Ends a request that came to its end.
+    /// Ends a request after its execution.
     #[inline]
     pub(super) fn finish(mut self, outcome: Outcome) -> Flow {
         let flow = match outcome {
@@ -265,7 +265,7 @@ impl<'c> Call<'c> {
     }
 }
 
-/// Appends the response that tells of a failure; without its body for HEAD.
+/// Appends the response for a failure; without its body for HEAD.
 pub(super) fn write_failure(
     output: &mut Output,
     failure: &Failure,
@@ -288,18 +288,18 @@ pub(super) fn write_failure(
     }
 }
 
-/// How long a value is good for, as its reader is told.
+/// How long a value stays fresh, as sent to its reader.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Freshness {
-    /// The reader computes the value anew when fewer milliseconds than this are left.
+    /// The reader recomputes the value when fewer milliseconds than this are left.
     pub(super) early_ms: Option<u64>,
     /// The value was marked as stale.
     pub(super) is_stale: bool,
 }
 
 impl Freshness {
-    /// Appends the fields that tell caches how long a value lives: no cache keeps it for longer
-    /// than this one, so that the seconds are rounded down.
+    /// Appends the fields that tell caches how long a value lives: no cache may keep it longer than
+    /// this one, so the seconds are rounded down.
     #[inline]
     pub(super) fn write(self, head: &mut Head<'_>, deadline: Deadline, context: Context<'_>) {
         if self.is_stale {

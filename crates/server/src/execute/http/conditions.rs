@@ -1,7 +1,7 @@
 //! Conditions: If-Match and If-None-Match.
 //!
-//! Before a write a condition becomes one that the engine checks in the same step as it writes:
-//! that there is an item, or none, or one of a certain version.
+//! Before a write a condition is translated into one that the engine checks atomically with the
+//! write: that an item exists, or none, or one of a certain version.
 //!
 //! Source: RFC 9110, section 13.
 
@@ -11,12 +11,12 @@ use cellar_protocol::http::{Mark, Request};
 use super::call::{Call, Failure, PRECONDITION_FAILED};
 use super::etag::Tag;
 
-/// What the conditions of a read come to.
+/// The result of the conditions of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The value is to be sent.
     Send,
-    /// The client has it.
+    /// The client has the current value.
     NotModified,
     /// It is another value than the client asks for.
     Failed,
@@ -58,7 +58,7 @@ fn is_any(request: &Request<'_>, mark: Mark) -> bool {
     tags(request, mark).eq([b"*"])
 }
 
-/// Checks that the conditions are written as HTTP has them, whoever's tags they name.
+/// Checks the syntax of the conditions, whichever server has issued the tags.
 #[inline]
 pub(super) fn check(request: &Request<'_>) -> Result<(), Failure> {
     for mark in [Mark::IfMatch, Mark::IfNoneMatch] {
@@ -79,7 +79,7 @@ fn is_tag(text: &[u8]) -> bool {
 }
 
 impl Call<'_> {
-    /// The version that an item must have to be removed or declared stale; none for any.
+    /// The version that an item must have to be removed or marked stale; none for any.
     pub(super) fn when_version(&self, key: Key<'_>) -> Result<Option<u64>, Failure> {
         match self.when(key)? {
             When::Always | When::Present => Ok(None),
@@ -88,7 +88,7 @@ impl Call<'_> {
         }
     }
 
-    /// What the engine is to check before it writes.
+    /// The condition that the engine checks before it writes.
     ///
     /// A condition that names a tag makes the item keep a version from then on.
     pub(super) fn when(&self, key: Key<'_>) -> Result<When, Failure> {

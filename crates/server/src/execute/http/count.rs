@@ -23,7 +23,7 @@ const OUT_OF_RANGE: Failure = Failure::new(
     "the result is not a 64-bit number; the value is unchanged",
 );
 
-/// What is asked of a count.
+/// The parameters of a counter request.
 #[derive(Clone, Copy)]
 struct CountOrder {
     delta: i64,
@@ -54,7 +54,7 @@ impl CountOrder {
         })
     }
 
-    /// What becomes of the item: the new number, and whether it was there.
+    /// The change of the item: the new number, and whether the item existed.
     fn decide(
         self,
         old: Option<Item<'_>>,

@@ -1,4 +1,4 @@
-//! Date: the moment that responses tell, written out once a second.
+//! Date: the Date field of responses, formatted once a second.
 
 use std::cell::Cell;
 use std::time::{Duration, UNIX_EPOCH};

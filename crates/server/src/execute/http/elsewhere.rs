@@ -1,4 +1,4 @@
-//! Elsewhere: what is answered when another node of the cluster keeps the key: where to ask.
+//! Elsewhere: the reply for a key that another node of the cluster owns, with that node's address.
 //!
 //! Page: docs/http.md. Tests: tests/cluster.rs.
 
@@ -20,7 +20,7 @@ const NOT_SERVED: Failure = Failure::with(
 );
 
 impl Call<'_> {
-    /// The hashed key of bytes from a request, if this node keeps it.
+    /// The hashed key of bytes from a request, if this node owns it.
     pub(super) fn key_here<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Failure> {
         let key = self.key(bytes)?;
         self.check_slot(bytes)?;

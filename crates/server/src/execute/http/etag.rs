@@ -1,9 +1,9 @@
-//! ETags: by what a client recognises the value that it has seen.
+//! ETags: identify the value that a client has seen.
 //!
-//! A value below [`PINNED_VALUE_BYTES_MIN`] is known by a hash of its bytes and its type: that
-//! costs no memory, and the same value has the same tag on every server. A larger one is known by
-//! its version, which the engine gives to all of that size. Versions are good for smaller values
-//! too: who has got one with a lease may name it.
+//! The tag of a value below [`PINNED_VALUE_BYTES_MIN`] is a hash of its bytes and its type: that
+//! costs no memory, and the same value has the same tag on every server. The tag of a larger one is
+//! its version, which the engine assigns to all values of that size. Versions also work for smaller
+//! values: a client that got one with a lease may use it.
 //!
 //! Source: RFC 9110, section 8.8.3. Why: docs/decisions/0020.
 
@@ -14,16 +14,16 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
-/// What begins the field that tells a tag.
+/// Start of the field with a tag.
 const NAME: &[u8; 6] = b"ETag: ";
-/// Longest field: a tag with its quotes, a `v` and twenty digits, and what stands around it.
+/// Longest field: a tag with its quotes, a `v` and twenty digits, with name and line end.
 const FIELD_BYTES_MAX: usize = NAME.len() + 23 + 2;
 /// Digits of a hash.
 const HASH_DIGITS: usize = 16;
 
 static SECRETS: LazyLock<RapidSecrets> = LazyLock::new(|| RapidSecrets::seed(0x6365_6c6c_6172));
 
-/// What a tag says.
+/// The content of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     /// The hash of a value and its flags.
@@ -32,7 +32,7 @@ pub(super) enum Tag {
     Version(u64),
 }
 
-/// The field that tells a tag, with its line end.
+/// The field with a tag, with its line end.
 pub(super) struct TagField {
     bytes: [u8; FIELD_BYTES_MAX],
     len: usize,
@@ -71,8 +71,7 @@ impl Tag {
         Tag::Content(hash ^ u64::from(flags).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Reads a tag as it stands in a request, with its quotes; `None` for one that this server
-    /// never gave.
+    /// Parses a tag of a request, with its quotes; `None` for one that this server never gave.
     pub(super) fn parse(text: &[u8]) -> Option<Tag> {
         let inner = text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         let inner = std::str::from_utf8(inner).ok()?;
@@ -87,7 +86,7 @@ impl Tag {
         is_hash.then(|| u64::from_str_radix(inner, 16).ok().map(Tag::Content))?
     }
 
-    /// The field that tells it.
+    /// The field with this tag.
     #[inline]
     pub(super) fn field(self) -> TagField {
         const BEGIN: usize = NAME.len() + 1;

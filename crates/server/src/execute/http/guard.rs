@@ -1,14 +1,14 @@
-//! Guard: which requests are looked at, whatever they ask for.
+//! Guard: access checks for all requests, whatever their path.
 //!
 //! ```text
 //! Host     an address, localhost, a name of this server's; or the request bears the token   421
 //! Origin   of the same host, or of one that was given by name                              403
-//! Fetch    what a browser sends for another origin's page only reads                       403
+//! Fetch    requests of a browser for pages of other origins only read                      403
 //! token    right; compared only while its sender may attempt                       401, 429, 503
 //! ```
 //!
-//! So a page that a browser has loaded from elsewhere changes nothing here, and reads nothing even
-//! when its name leads to this server. Every path goes through it, pages too.
+//! So a page from elsewhere in a browser changes nothing here, and reads nothing even if its host
+//! name resolves to this server. Every path is checked, pages too.
 //!
 //! Why: docs/decisions/0027. Tests: tests/http_attacks.rs.
 
@@ -65,8 +65,8 @@ const TOO_MANY_LOGINS: Failure = Failure {
     fields: Cow::Borrowed("Retry-After: 1\r\n"),
 };
 
-/// Checks who asks; whether the request bears the token, or is a user's. Pages ask by themselves:
-/// some are for everybody.
+/// Checks the sender; returns whether the request bears the token, or is a user's. Pages check by
+/// themselves, because some are public.
 #[inline]
 pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> Result<bool, Stop> {
     let state = call.context.state;
@@ -130,7 +130,7 @@ fn check_sender(call: &Call<'_>, is_named_right: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the request is a user's, who is noted in the call.
+/// Whether the request is a user's, who is recorded in the call.
 fn is_of_user(call: &mut Call<'_>, peer: &mut Peer, users: &Users) -> Result<bool, Stop> {
     let token = call.context.state.settings.http_token.as_str();
     let Some(asker) = &mut peer.asker else {
@@ -167,7 +167,7 @@ fn is_of_user(call: &mut Call<'_>, peer: &mut Peer, users: &Users) -> Result<boo
     }
 }
 
-/// The refusal of a request that says nobody, or somebody wrong.
+/// The refusal of a request without credentials, or with wrong ones.
 fn unauthorized(has_users: bool) -> Failure {
     if has_users {
         UNKNOWN_USER
@@ -181,14 +181,14 @@ fn unauthorized(has_users: bool) -> Failure {
 fn is_named_right(call: &Call<'_>, peer: &mut Peer) -> bool {
     let hosts = &call.context.state.settings.http_hosts;
     let request = call.request;
-    // What has no such field is no browser's.
+    // Browsers always send this field.
     let is_right = request.host.is_none_or(|host| {
         peer.right_host.as_deref() == Some(host) || hosts.has(host) && note_right(peer, host)
     });
     is_right && request.authority().is_none_or(|host| hosts.has(host))
 }
 
-/// Notes the first name that was right, unless it is long, so that it need not be looked at again.
+/// Records the first valid name, unless it is long, so that it need not be checked again.
 #[cold]
 fn note_right(peer: &mut Peer, host: &[u8]) -> bool {
     if peer.right_host.is_none() && host.len() <= NOTED_HOST_BYTES_MAX {
@@ -264,7 +264,7 @@ fn bears_token(call: &mut Call<'_>, peer: &mut Peer, token: &str) -> Result<bool
     }
 }
 
-/// What an Authorization field says behind its scheme, if that is Bearer.
+/// The token of an Authorization field with scheme Bearer.
 fn bearer(field: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = field.split_at_checked(7)?;
     let is_bearer = scheme.eq_ignore_ascii_case(b"bearer ");

@@ -1,12 +1,11 @@
 //! Leases: GET with `lease` or `early`, and POST to a key's `invalidate`, so that one client
-//! computes a value and the others wait, or go on with the old one.
+//! computes a value while the others wait, or use the old one.
 //!
-//! Such a GET changes something, so it has to bear the field Cache-Lease: what a page of another
-//! origin makes a browser load, a picture say, never does.
+//! Such a GET changes state, so it requires the field Cache-Lease, which a browser never sends for
+//! a resource that a page of another origin loads, such as an image.
 //!
-//! They use the same marks of the engine as memcached's meta commands and the Redis protocol's
-//! GETLEASE.
-//! Page: docs/leases.md.
+//! They use the same lease state of the engine as memcached's meta commands and GETLEASE of the
+//! Redis protocol. Page: docs/leases.md.
 
 use cellar_engine::{DeleteOptions, Deleted, Found, Handle, Key, Kind, Lookup};
 use cellar_protocol::http::{Mark, Status};
@@ -31,7 +30,7 @@ const NOT_ASKED: Failure = Failure::new(
 );
 const TOO_LONG: Failure = Failure::bad("bad_lease", "a lease lasts at most an hour");
 
-/// What a client is to do, as the field that tells it.
+/// The header field that tells a client what to do.
 fn field(found: &Found<'_>) -> &'static str {
     let lease = found.lease;
     match (lease.stale, lease.won, lease.taken) {
@@ -43,12 +42,12 @@ fn field(found: &Found<'_>) -> &'static str {
     }
 }
 
-/// What a look-up came to.
+/// The result of a look-up.
 enum LookedUp {
-    /// The value was answered, or is to be sent from where it lies.
+    /// The value was answered, or is to be sent from the cache's memory.
     Done(Option<Handle>),
     Failed,
-    /// There is no value; its version, and whether the caller is to compute it.
+    /// No value; its version, and whether the caller is to compute it.
     Stub {
         version: u64,
         won: bool,
@@ -82,7 +81,7 @@ pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     let out = call.output.bytes();
     let seen = call.context.cache().lookup(key, &lookup, |found| {
         let lease = found.lease;
-        // Nothing stands for a value that is not there yet.
+        // An empty stub represents a value that is still being computed.
         if found.item.value.is_empty() && !lease.stale && (lease.won || lease.taken) {
             let (version, won) = (found.version, lease.won);
             return LookedUp::Stub { version, won };
@@ -122,7 +121,7 @@ pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     }
 }
 
-/// Answers that there is no value: one client gets the right to store it, the others wait.
+/// Answers that no value exists: one client gets the right to store it, the others wait.
 fn answer_stub(call: &mut Call<'_>, version: u64, won: bool) {
     let body: &[u8] = if won {
         b"{\"error\":{\"code\":\"lease_won\",\"message\":\"nothing is stored; you compute it\"}}\n"

@@ -1,9 +1,8 @@
-//! Messages: values as documents of JSON, one or many.
+//! Messages: values as JSON documents, one or many.
 //!
-//! A message has an `id`, which is the key, its `content`, and perhaps a `ttl`. Content that is a
-//! string is stored as its text, any other as the JSON it is; bytes that are neither travel as
-//! base64 with `"encoding": "base64"`. What is stored is the content alone, so that every protocol
-//! reads it.
+//! A message has an `id`, which is the key, its `content`, and optionally a `ttl`. Content that is
+//! a string is stored as its text, any other as its JSON; bytes that are neither are sent as base64
+//! with `"encoding": "base64"`. Only the content is stored, so every protocol can read it.
 //!
 //! Page: docs/http.md.
 
@@ -54,7 +53,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
     }
 }
 
-/// Reads a string, and says of anything else which field has to be one.
+/// Reads a string; for anything else its error names the field.
 struct IdVisitor;
 
 impl<'de> Visitor<'de> for IdVisitor {
@@ -73,14 +72,14 @@ impl<'de> Visitor<'de> for IdVisitor {
     }
 }
 
-/// How long a message is kept.
+/// The time to live of a message.
 #[derive(Clone, Copy, Debug)]
 enum Ttl {
     /// So many milliseconds.
     Ms(u64),
     /// Until it is evicted.
     Never,
-    /// It is a text that is no duration.
+    /// A text that is not a duration.
     Bad,
 }
 
@@ -144,7 +143,7 @@ impl Checked<'_> {
 }
 
 impl Message<'_> {
-    /// Checks all that can be wrong with it.
+    /// Validates the message.
     pub(super) fn check(&self, call: &Call<'_>) -> Result<Checked<'_>, Failure> {
         call.check_key(self.id.as_bytes())?;
         let key = call.key(self.id.as_bytes()).map_err(|failure| Failure {
@@ -175,7 +174,7 @@ impl Message<'_> {
             }
             return Ok((Cow::Borrowed(text.as_bytes()), JSON_FLAGS));
         }
-        // A string without escapes is taken from where it stands: it was found well formed.
+        // A string without escapes is borrowed: it is known to be well formed.
         let text: Cow<'_, str> = match memchr::memchr(b'\\', text.as_bytes()) {
             None => Cow::Borrowed(&text[1..text.len() - 1]),
             Some(_) => Cow::Owned(serde_json::from_str(text).map_err(|_| BAD_JSON)?),
@@ -222,7 +221,7 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
 /// Where a parser stopped, and why. Its reason can quote the document.
 fn not_understood(error: &serde_json::Error) -> Failure {
     let reason = error.to_string();
-    // Its own place stands at its end.
+    // The error's position is at its end.
     let reason = reason.rsplit_once(" at line ").map_or("", |(text, _)| text);
     let reason = shown(reason);
     let (line, column) = (error.line(), error.column());
@@ -241,8 +240,8 @@ fn is_json_with_parameters(request: &Request<'_>) -> bool {
     })
 }
 
-/// The id of a message, if it stands where most programs put it: first. What this says may be wrong
-/// where the message is; it is good for a hint.
+/// The id of a message, if it is the first field, as most programs send it. The result may be wrong
+/// for unusual messages; it serves as a hint.
 #[inline]
 pub(super) fn probable_id(body: &[u8]) -> Option<&[u8]> {
     let mut id = body;
@@ -307,7 +306,7 @@ pub(super) fn read(key: Key<'_>, context: Context<'_>) -> Result<Handle, Failure
     }
 }
 
-/// Whether an empty value stands for one that somebody is computing.
+/// Whether an empty value represents one that is being computed.
 fn is_stub(key: Key<'_>, value: &Handle, context: Context<'_>) -> bool {
     use cellar_engine::Lookup;
     if !value.is_empty() {
@@ -348,7 +347,7 @@ pub(super) fn append(out: &mut Vec<u8>, id: &str, value: &Handle, context: Conte
     out.push(b'}');
 }
 
-/// Appends what is told of a key that has no message.
+/// Appends the error of a key without a message.
 pub(super) fn append_failure(out: &mut Vec<u8>, id: &str, failure: &Failure) {
     begin(out, id);
     out.extend_from_slice(b",\"error\":\"");

@@ -79,7 +79,7 @@ pub(super) fn milliseconds(text: &str) -> Result<u64, Failure> {
 }
 
 impl Call<'_> {
-    /// The moment so many milliseconds from now.
+    /// The moment in so many milliseconds.
     pub(super) fn deadline_in(&self, ms: u64) -> Deadline {
         self.context.cache().now().plus_ms(ms)
     }

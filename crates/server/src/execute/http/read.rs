@@ -15,19 +15,19 @@ use crate::execute::context::Context;
 use crate::keyspace::content_types::{self, ContentTypes};
 use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
-/// What a browser must not do with a value whose type it could run.
+/// Keeps a browser from running a value of an executable type.
 const HARMLESS: &[u8] = b"Content-Security-Policy: sandbox\r\n";
 
-/// What became of a look at an item.
+/// The result of reading an item.
 enum Seen {
-    /// It was answered; a large value is to be sent from where it lies.
+    /// It was answered; a large value is to be sent from the cache's memory.
     Done(Option<Handle>),
-    /// It has to be looked up with its version, or could be no value at all.
+    /// It has to be looked up with its version, or may be a lease stub.
     Unusual,
     Failed(Failure),
 }
 
-/// What is needed to write a response while the item is borrowed.
+/// The state to write a response with while the item is borrowed.
 #[derive(Clone, Copy)]
 pub(super) struct Writer<'w> {
     request: &'w Request<'w>,
@@ -56,8 +56,8 @@ impl<'w> Writer<'w> {
         Writer { freshness, ..self }
     }
 
-    /// Answers with an item as the conditions of the request ask for; `fields` stand in the answer.
-    /// Returns a value that is too large to be copied, to be handed to
+    /// Answers with an item as the conditions of the request require; `fields` are added to the
+    /// response. Returns a value that is too large to be copied, to be handed to
     /// [`Output::push_value`](crate::net::output::Output::push_value).
     ///
     /// With [`Verdict::Failed`] nothing was appended.
@@ -173,8 +173,8 @@ fn conclude(call: &mut Call<'_>, seen: Option<Seen>) -> Outcome {
     }
 }
 
-/// A large value, which has a version, or an empty one, which may stand for a value that somebody
-/// is computing.
+/// Handles a large value, which has a version, or an empty one, which may represent a value that is
+/// being computed.
 #[cold]
 fn unusual(call: &mut Call<'_>, key: Key<'_>, writer: Writer<'_>) -> Result<Option<Seen>, Failure> {
     let lookup = Lookup::of_version();

@@ -1,6 +1,6 @@
-//! Routes: which path asks for what, and which methods it has.
+//! Routes: the paths of the HTTP API, and their methods.
 //!
-//! Every path is a row of [`TABLE`]; what stands in no row is a page or nothing.
+//! Every path is a row of [`TABLE`]; any other path is a page or not found.
 
 use cellar_protocol::http::Method;
 
@@ -11,7 +11,7 @@ pub struct PathRow {
     pub path: &'static str,
     /// The methods with which a request only reads.
     pub reads: &'static [Method],
-    /// The methods with which it changes something.
+    /// The methods with which it changes data.
     pub writes: &'static [Method],
     /// The field that lists them all.
     pub(super) allow: &'static str,
@@ -48,7 +48,7 @@ pub const TABLE: &[PathRow] = &[
     ENTRY, COLLECTION, INCREMENT, INVALIDATE, BATCH_GET, BATCH_PUT,
 ];
 
-/// What a path asks for; keys are as they were sent.
+/// The target of a path; keys are as they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     /// One key.
@@ -63,7 +63,7 @@ pub(super) enum Route<'a> {
     BatchGet,
     /// To store several keys.
     BatchPut,
-    /// Nothing that there is below `/v1/cache`.
+    /// Not found below `/v1/cache`.
     Missing,
     /// A page.
     Page,
@@ -99,7 +99,7 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// The row of its path; `None` where there is nothing, and for pages.
+    /// The row of its path; `None` for unknown paths and for pages.
     #[inline]
     pub(super) fn row(self) -> Option<&'static PathRow> {
         Some(match self {

@@ -18,12 +18,12 @@ use crate::execute::context::{Context, Flow, Refusal};
 use crate::execute::filling::{Filling, ValueSource};
 use crate::net::output::Output;
 
-/// Longest body of a request that has no use for one.
+/// Longest body of a request that does not use one.
 const USELESS_BYTES_MAX: usize = 64 << 10;
 /// Longest refused body that is read, so that the connection can stay.
 const SKIPPED_BYTES_MAX: u64 = 1 << 20;
 
-/// The rest of a request, which is on its way.
+/// The rest of a request in progress.
 #[derive(Debug)]
 pub(super) enum Rest {
     /// A value that goes straight into the engine's memory.
@@ -40,7 +40,7 @@ pub(super) struct Upload {
     request: Kept,
     key: Box<[u8]>,
     order: StoreOrder,
-    /// Whether its client came over TLS.
+    /// Whether its client uses TLS.
     is_tls: bool,
 }
 
@@ -51,32 +51,32 @@ pub(super) struct Gather {
     body: Vec<u8>,
     bytes_max: usize,
     missing: Missing,
-    /// What the request is to a pause.
+    /// How the request counts for a pause.
     pub(super) effect: Effect,
 }
 
-/// What of a body is still to come.
+/// The part of a body that is still to come.
 #[derive(Debug)]
 enum Missing {
     Bytes(usize),
     Chunks(Chunks),
 }
 
-/// What became of gathered bytes.
+/// The result of gathering bytes.
 #[derive(Debug)]
 pub(super) enum Gathered {
-    /// More are to come.
+    /// More bytes are missing.
     More,
-    /// The body is whole; so many bytes were used.
+    /// The body is whole; this many bytes were used.
     Whole(usize),
     /// The request was answered, and the connection ends.
     Refused,
 }
 
-/// Makes room for the body of a request; one that is refused is answered at once.
+/// Reserves memory for the body of a request; a refused request is answered at once.
 ///
 /// # Errors
-/// How the connection goes on without the body.
+/// How the connection continues without the body.
 pub(super) fn receive(
     prepared: &Prepared<'_>,
     body: Body,
@@ -119,7 +119,7 @@ pub(super) fn receive(
     Ok(rest)
 }
 
-/// Has the client send the body, if it waits for leave.
+/// Sends 100 Continue, if the client waits for it.
 pub(super) fn banner(prepared: &Prepared<'_>, output: &mut Output) {
     if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
         output.bytes().extend_from_slice(reply::CONTINUE);
@@ -144,8 +144,8 @@ fn too_large(bytes_max: usize) -> Failure {
     Failure::new(Status::CONTENT_TOO_LARGE, "content_too_large", "").says(message)
 }
 
-/// Answers a request whose body is not wanted. A client that waits for leave to send it may send
-/// it or not, so its connection ends.
+/// Answers a request whose body is not wanted. A client that waits for 100 Continue may send it or
+/// not, so its connection ends.
 fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Flow {
     let skipped = match body {
         Body::Bytes(bytes) if bytes <= SKIPPED_BYTES_MAX => usize::try_from(bytes).ok(),
@@ -182,7 +182,7 @@ impl Upload {
         self.request.bytes() + self.key.len()
     }
 
-    /// Answers that no more room can be had for the body of the request.
+    /// Answers that no memory is available for the body of the request.
     pub(super) fn refuse(
         self,
         error: &Error,
@@ -218,9 +218,9 @@ impl Upload {
         call.is_tls = is_tls;
         let value_bytes = filling.value_bytes();
         let mut draft = filling.finish();
-        // The slot may have become another node's while the value came.
+        // The slot may have moved to another node while the value arrived.
         let outcome = call.key_here(&key).and_then(|key| {
-            // A small one comes this way if its client has waited for leave to send it.
+            // A small one also arrives here, if its client has waited for 100 Continue.
             let tag = Tag::of_content(small_part(draft.value_mut()), order.options.flags);
             let source = ValueSource::Draft(draft);
             let tag = write::put_value(key, source, value_bytes, order, context, || tag)?;
@@ -282,7 +282,7 @@ impl Gather {
     pub(super) fn finish(self, peer: &mut Peer, context: Context<'_>, output: &mut Output) -> Flow {
         let prepared = prepare(self.request.with_body(&self.body), context.state);
         match execute(&prepared, peer, context, output) {
-            // Its user was right when its head came, and has changed since.
+            // The user was valid when the head arrived, and has changed since.
             Flow::Wait(_) => {
                 let mut call = Call::new(&prepared.request, context, output);
                 call.stay = Stay::Close;
@@ -294,13 +294,13 @@ impl Gather {
     }
 }
 
-/// Tells a client that its pipeline needs more memory than clients may have.
+/// Sends a client the error that its pipeline needs more memory than clients may use.
 pub(super) fn refuse_connection(refusal: Refusal, context: Context<'_>, output: &mut Output) {
     let failure = Failure::new(Status::UNAVAILABLE, refusal.code(), refusal.text());
     write_failure(output, &failure, (Stay::Close, false), &date::now(context));
 }
 
-/// Tells a client that its request took too long to come.
+/// Sends a client the error that its request took too long.
 pub(super) fn time_out(context: Context<'_>, output: &mut Output) {
     let failure = Failure::new(
         Status::REQUEST_TIMEOUT,

@@ -12,7 +12,7 @@ use crate::execute::filling::ValueSource;
 use crate::keyspace::content_types::Unknown;
 use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
-/// What the engine is asked for.
+/// The parameters of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreOrder {
     pub(super) options: SetOptions,
@@ -44,7 +44,7 @@ impl StoreOrder {
     }
 }
 
-/// What a PUT asks the engine for.
+/// The store parameters of a PUT.
 pub(super) fn order(call: &Call<'_>, key: Key<'_>) -> Result<StoreOrder, Failure> {
     let [ttl] = parameters::take(&call.request.target, ["ttl"])?;
     let deadline = call.deadline(ttl.as_deref())?;
@@ -52,7 +52,7 @@ pub(super) fn order(call: &Call<'_>, key: Key<'_>) -> Result<StoreOrder, Failure
     Ok(order.when(call.when(key)?))
 }
 
-/// The flags that stand for the type of the body.
+/// The flags for the type of the body.
 fn flags(call: &Call<'_>) -> Result<u32, Failure> {
     let marks = call.request.marks;
     if marks.has(Mark::ContentEncoding) {
@@ -76,7 +76,7 @@ fn flags(call: &Call<'_>) -> Result<u32, Failure> {
     })
 }
 
-/// Stores a value, counts, and tells of it; the version of the item, if one was asked for.
+/// Stores a value, counts it, and publishes the event; returns the item's version, if requested.
 #[inline]
 pub(super) fn store(
     key: Key<'_>,
@@ -112,7 +112,7 @@ pub(super) fn store(
     Ok(version)
 }
 
-/// Counts a value that found no room. The old one goes, so that nobody reads it on.
+/// Counts a value without memory, and removes the old one, so that no client reads it further.
 #[cold]
 pub(super) fn note_failure(
     key: Key<'_>,

@@ -1,4 +1,4 @@
-//! Answers: what a client is told of a store, in each form of memcached's protocol.
+//! Answers: the replies of stores, in each form of memcached's protocol.
 
 use cellar_engine::{Error, Key, Stored};
 use cellar_protocol::memcached::binary::{self as packets, PacketHead, PacketStatus};
@@ -26,7 +26,7 @@ impl AnswerForm {
         }
     }
 
-    /// Answers a store whose value had so many bytes.
+    /// Answers a store whose value had `value_bytes`.
     pub(super) fn answer(
         &self,
         result: &Result<Stored, Error>,

@@ -1,7 +1,7 @@
 //! Binary: requests of memcached's binary protocol.
 //!
-//! What they do stands in the rooms of the text commands; here they are asked for, and answered in
-//! packets. A quiet request leaves out the usual answer: a miss of a read, the success of a change.
+//! The text commands' modules implement them; this one decodes them and answers in packets. A quiet
+//! request leaves out the usual reply: a miss of a read, the success of a change.
 //!
 //! Tests: tests/memcached_binary.rs; conformance/memcached/binary*.txt; tests/hostile.rs.
 
@@ -34,7 +34,7 @@ pub struct PreparedPacket<'a> {
     pub(super) key: Option<Key<'a>>,
 }
 
-/// Runs a packet of a connection that may be somebody's, and answers.
+/// Runs a packet of a connection, with or without a user, and answers.
 #[inline]
 pub(super) fn run(
     prepared: &PreparedPacket<'_>,
@@ -53,7 +53,7 @@ pub(super) fn run(
     }
 }
 
-/// Runs a packet; of keys that it lists those alone that the user may see, if there is one.
+/// Runs a packet; it lists only the keys that the user, if any, may read.
 #[inline]
 fn execute(
     prepared: &PreparedPacket<'_>,
@@ -134,12 +134,12 @@ fn execute_other(
     Flow::Continue
 }
 
-/// The version that an item must have; zero is none.
+/// The version that an item must have; zero for none.
 fn version(packet: &Packet<'_>) -> Option<u64> {
     Some(packet.version).filter(|version| *version != 0)
 }
 
-/// What a store asks of the engine; none if the packet is none.
+/// The store request of a packet; none for other packets.
 #[inline]
 pub(super) fn order(packet: &Packet<'_>, context: Context<'_>) -> Option<Order> {
     let Asks::Store {
@@ -259,13 +259,13 @@ fn statistics(
     reply::statistic(out, head, b"", b"");
 }
 
-/// Answers what is the client's error.
+/// Answers an error of the client.
 fn fail(head: PacketHead, status: PacketStatus, context: Context<'_>, output: &mut Output) {
     context.counters.protocol_errors.add(1);
     reply::failed(output.bytes(), head, status);
 }
 
-/// Answers bytes that are no packet.
+/// Answers invalid packets.
 pub(super) fn refuse(refused: &PacketRefused, context: Context<'_>, output: &mut Output) -> Flow {
     if let Some((head, status)) = refused.answer {
         fail(head, status, context, output);

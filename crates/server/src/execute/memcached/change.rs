@@ -143,7 +143,7 @@ pub(super) fn memory_limit(mib: u32, noreply: bool, context: Context<'_>, output
     );
 }
 
-/// Makes all items misses: at once, or when `delay`, read like an exptime, is over.
+/// Makes all items misses: at once, or after `delay`, read like an exptime.
 pub(super) fn flush(delay: i64, context: Context<'_>) {
     context.counters.cmd_flush.add(1);
     match context.deadline(delay).instant() {

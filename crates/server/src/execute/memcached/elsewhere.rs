@@ -1,8 +1,8 @@
-//! Elsewhere: what is answered when another node of the cluster keeps the key.
+//! Elsewhere: the reply for a key that another node of the cluster owns.
 //!
-//! A read is a miss, whatever it would change beside. All else is refused with the owner's address,
-//! `SERVER_ERROR moved 10.0.0.2:11211`, or with the binary protocol's status for it: a store that
-//! was taken here would be a second copy, and a delete that was would leave the first.
+//! A read is a miss, whatever it would change besides. All else is refused with the owner's
+//! address, `SERVER_ERROR moved 10.0.0.2:11211`, or with the binary protocol's status for it: a
+//! store accepted here would be a second copy, and a delete accepted here would leave the first.
 //!
 //! Page: docs/guide/many-machines.md. Tests: tests/cluster.rs.
 
@@ -19,7 +19,8 @@ use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
 use crate::net::output::Output;
 
-/// Whether a request is to be answered here although its key is another node's, and was.
+/// Answers a request whose key belongs to another node, with a miss or an error; returns whether it
+/// did.
 #[cold]
 pub(super) fn answered(request: &Request<'_>, context: Context<'_>, output: &mut Output) -> bool {
     let (key, noreply) = match request {
@@ -36,13 +37,13 @@ pub(super) fn answered(request: &Request<'_>, context: Context<'_>, output: &mut
             let mut buffer = [0; cellar_protocol::memcached::KEY_BYTES_MAX];
             return refused(meta.key_bytes(&mut buffer), false, context, output);
         }
-        // Keys of reads are looked at one by one.
+        // The keys of reads are checked one by one.
         _ => return false,
     };
     key.is_some_and(|key| refused(key, noreply, context, output))
 }
 
-/// Answers a meta read of a key that another node keeps.
+/// Answers a meta read of a key that another node owns.
 fn read_elsewhere(meta: &Meta<'_>, context: Context<'_>, output: &mut Output) -> bool {
     let mut buffer = [0; cellar_protocol::memcached::KEY_BYTES_MAX];
     if context.serves(meta.key_bytes(&mut buffer)) {
@@ -56,7 +57,7 @@ fn read_elsewhere(meta: &Meta<'_>, context: Context<'_>, output: &mut Output) ->
     true
 }
 
-/// Refuses what is about a key that another node keeps; whether it does.
+/// Refuses a request for a key that another node owns; returns whether it does.
 pub(super) fn refused(
     key: &[u8],
     noreply: bool,
@@ -82,7 +83,7 @@ fn line(key: &[u8], context: Context<'_>) -> String {
     let (slot, table) = (slot_of(key), cluster.table());
     let is_elsewhere = |me| me != table.as_ref().map(|table| table.owners.node(slot));
     let Some(table) = table.as_ref().filter(|table| is_elsewhere(table.me)) else {
-        // Relaxed: a figure to look at.
+        // Relaxed: only reported.
         cluster.counts.down.fetch_add(1, Ordering::Relaxed);
         return DOWN.to_owned();
     };
@@ -93,7 +94,7 @@ fn line(key: &[u8], context: Context<'_>) -> String {
     }
 }
 
-/// config get cluster; a server that is alone knows of none, and says what memcached says.
+/// config get cluster; without a cluster the reply is memcached's error.
 pub(super) fn nodes(context: Context<'_>, output: &mut Output) {
     let Some(cluster) = &context.state.cluster else {
         context.counters.protocol_errors.add(1);
@@ -105,7 +106,8 @@ pub(super) fn nodes(context: Context<'_>, output: &mut Output) {
     }
 }
 
-/// Whether a packet is to be answered here although its key is another node's, and was.
+/// Answers a packet whose key belongs to another node, with a miss or an error; returns whether it
+/// did.
 #[cold]
 pub(super) fn answered_packet(
     packet: &Packet<'_>,
@@ -118,7 +120,7 @@ pub(super) fn answered_packet(
     }
 }
 
-/// Refuses a packet about a key that another node keeps; whether it does.
+/// Refuses a packet for a key that another node owns; returns whether it does.
 pub(super) fn refused_packet(
     head: PacketHead,
     key: &[u8],

@@ -1,7 +1,8 @@
-//! Extension: an append or prepend that waits for the room of the longer value.
+//! Extension: an append or prepend that waits for memory for the longer value.
 //!
-//! Where others would have to leave for it, nothing is changed; its room is made a step in each of
-//! the connection's next turns, and then it is one step, as if it came by then.
+//! If other items would have to be evicted for it, nothing is changed at first; memory is reclaimed
+//! a step in each of the connection's next iterations, and then it runs atomically, as if it had
+//! arrived then.
 //!
 //! Why: docs/decisions/0059. Tests: tests/room_ahead.rs.
 
@@ -13,10 +14,10 @@ use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::filling::ValueSource;
 use crate::net::output::Output;
 
-/// How often room is made for one.
+/// How often memory is reserved for one.
 const ASKED_MAX: u32 = 3;
 
-/// What is added.
+/// The bytes to add.
 #[derive(Debug)]
 pub(super) enum AddedBytes {
     /// A short value.
@@ -39,7 +40,7 @@ pub(super) struct Extension {
     order: Order,
     form: AnswerForm,
     part: AddedBytes,
-    /// The room that is made, or being made.
+    /// The memory reserved, or being reserved.
     reservation: Option<Box<ExtentReservation>>,
     asked: u32,
 }
@@ -62,8 +63,8 @@ impl Extension {
         })
     }
 
-    /// Makes room for a value of so many bytes, and goes on in the next turn; without more ado if
-    /// there is none.
+    /// Reserves memory for a value of so many bytes, and continues in the next iteration; if none
+    /// can be reserved, it runs at once, for the last time.
     pub(super) fn wait(
         mut self: Box<Self>,
         bytes: usize,
@@ -82,7 +83,7 @@ impl Extension {
         Flow::Unfinished(self)
     }
 
-    /// Adds the value, and answers; what has waited often enough is one step.
+    /// Adds the value, and answers; after the last attempt it runs in one step.
     pub(super) fn run(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let key = self.key.clone();
         let key = context.key(&key);

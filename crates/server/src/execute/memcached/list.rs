@@ -11,26 +11,26 @@ use crate::auth::users::User;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::net::output::Output;
 
-/// The class that holds all items, as there are no slabs.
+/// The class that holds all items, because slabs do not exist here.
 pub(super) const CLASS: u32 = 1;
-/// Bytes of a listing that are made in one call, give or take one call of the cache.
+/// Bytes of a listing that one call produces, up to one call of the cache more.
 const PIECE_BYTES: usize = 16 << 10;
-/// Stretches of the cache that are looked through for it: most are empty after a flush.
+/// Stretches of the cache that are walked for it: most are empty after a flush.
 const PIECE_STRETCHES: usize = 64;
 
-/// What is shown of each key.
+/// The format for each key.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Dump(Listing),
-    /// Size and deadline, of so many keys more at most.
+    /// Size and deadline, for at most this many keys more.
     Cachedump(usize),
 }
 
-/// A listing and where it goes on.
+/// A listing and where it resumes.
 #[derive(Debug)]
 struct ListingRest {
     form: Form,
-    /// Whose keys alone are listed.
+    /// Only keys of this user are listed.
     user: Option<Arc<User>>,
     cursor: ScanCursor,
 }
@@ -65,8 +65,8 @@ pub(super) fn start(
     }
 }
 
-/// Begins stats cachedump: up to `limit` keys that can be shown in a line, zero for all. Memcached
-/// ends with 2 MiB of them, and nothing tells a client that keys are missing.
+/// Begins stats cachedump: up to `limit` keys that fit into a line, zero for all. Memcached stops
+/// at 2 MiB, and nothing tells a client that keys are missing.
 pub(super) fn cachedump(
     (class, limit): (u32, u32),
     user: Option<&Arc<User>>,
@@ -177,7 +177,7 @@ fn size_and_deadline(out: &mut Vec<u8>, facts: &KeyFacts<'_>, context: Context<'
         .expect("writing into a vector does not fail");
 }
 
-/// Whether a key can stand in a command line as it is.
+/// Whether a key is valid in a command line without encoding.
 fn is_printable(key: &[u8]) -> bool {
     key.len() <= cellar_protocol::memcached::KEY_BYTES_MAX
         && key.iter().all(|byte| !matches!(byte, 0..=b' ' | 0x7f))

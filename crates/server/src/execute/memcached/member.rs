@@ -24,22 +24,22 @@ const FAILED: &str = "CLIENT_ERROR authentication failure";
 const BUSY: &str = "SERVER_ERROR too many logins wait; try again";
 const NOT_PERMITTED: &str = "CLIENT_ERROR not permitted";
 
-/// Whose a connection is, and where it comes from.
+/// The user and the source of a connection.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) identity: Identity,
     pub(super) pending: Pending,
     pub(super) peer: String,
-    /// Whether it was let in without a password, and has said nothing yet.
+    /// Whether it was logged in without a password, and has sent no request yet.
     is_new_guest: bool,
 }
 
-/// Whether a request may run: of the keys that it lists, it gets those alone that this user may
-/// see. One that may not run was answered, or waits.
+/// Whether a request may run: it lists only the keys that this user may read. A request that may
+/// not run was answered, or waits.
 pub(super) type Admitted = Result<Option<Arc<User>>, Flow>;
 
 impl Member {
-    /// The member that just came.
+    /// Creates the member of a new connection.
     pub(super) fn at(peer: &str) -> Member {
         Member {
             identity: Identity::Unknown,
@@ -49,7 +49,7 @@ impl Member {
         }
     }
 
-    /// Becomes a user's who is known without a password.
+    /// Assigns it to a user who is known without a password.
     pub(super) fn become_of(&mut self, identity: Identity) {
         self.is_new_guest = identity.is_known();
         self.identity = identity;
@@ -99,14 +99,14 @@ impl Member {
         if self.identity.is_known() {
             return self.admit(&request, context, output);
         }
-        // No name and password are so long.
+        // No name and password are that long.
         refuse(UNAUTHENTICATED, &request, context, output);
         Err(Flow::Continue)
     }
 
-    /// A client who was let in without a password and says one all the same, as it may be set up
-    /// to, becomes that user's. If it is wrong, it is refused, lest it be stored. Any other first
-    /// request is one.
+    /// A client that was logged in without a password may still send one, as configured, and then
+    /// becomes that user's connection. Wrong credentials are refused, so that they are not stored
+    /// as a value. Any other first request is an ordinary one.
     #[cold]
     fn introduce(
         &mut self,
@@ -181,8 +181,8 @@ fn refuse(line: &str, request: &Request<'_>, context: Context<'_>, output: &mut 
     }
 }
 
-/// Name and password, if a request could bear them. Without a space it is nobody's name, and as
-/// wrong as any other.
+/// Name and password, if the request has the form of a login. Without a space the name matches no
+/// user, and is as wrong as any other.
 fn secrets_of<'a>(request: &Request<'a>) -> Option<(&'a [u8], &'a [u8])> {
     let Request::Store(Store {
         verb: Verb::Set,

@@ -19,7 +19,7 @@ use crate::net::output::Output;
 
 /// Flags of mg that change nothing and ask for no more than a plain item has.
 const PLAIN_FLAGS: &[u8] = b"bfkOqstv";
-/// Those of them to which nothing stands in the answer.
+/// Those of them that add nothing to the reply.
 const SILENT_FLAGS: &[u8] = b"qv";
 
 /// mg
@@ -172,7 +172,7 @@ fn recache_ms(exptime: i32, context: Context<'_>) -> Option<u64> {
     Some((left_ms + 1).saturating_sub(1000)).filter(|_| left_ms > 0)
 }
 
-/// The deadline that flag T names: an item that is there gets it, with zero it stays for ever.
+/// The deadline of flag T: an existing item gets it; zero means none.
 fn touched(meta: &Meta<'_>, context: Context<'_>) -> Option<Deadline> {
     meta.time(b'T').map(|exptime| context.deadline(exptime))
 }
@@ -245,7 +245,7 @@ pub(super) fn delete(
         when_version: meta.number(b'C'),
         mark_stale,
         drop_value,
-        // An emptied item is one that is stored anew.
+        // An emptied item counts as stored again.
         touch: match touch {
             Some(exptime) => Some(context.deadline(exptime)),
             None => drop_value.then(|| context.default_deadline(Protocol::Memcached, 0)),
@@ -309,7 +309,7 @@ pub(super) fn arithmetic(
             .and(created_deadline)
             .map(|d| (meta.number(b'J').unwrap_or(0), d)),
         touch,
-        // Version zero is no condition here.
+        // Version zero means no condition here.
         when_version: meta.number(b'C').filter(|version| *version != 0),
         new_version: meta.number(b'E'),
         version: meta.has(b'c'),
@@ -387,8 +387,7 @@ fn arithmetic_done(
     }
 }
 
-/// An item's version, which it gets here if nobody has asked for it before; zero for what can have
-/// none.
+/// An item's version, which is assigned here if it has none yet; zero for items that can have none.
 fn version_of(key: Key<'_>, context: Context<'_>) -> u64 {
     let cache = context.cache();
     let found = cache.lookup(key, &Lookup::of_version(), |found| found.version);

@@ -1,4 +1,4 @@
-//! Order: what a store asks the engine for, whichever form of memcached's protocol it came in.
+//! Order: the engine's store request, for each form of memcached's protocol.
 
 use cellar_engine::{Deadline, End, Error, ExtentReservation, Key, Kind, SetOptions, Stored, When};
 use cellar_protocol::memcached::binary::PacketHead;
@@ -9,13 +9,13 @@ use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
 use crate::execute::filling::ValueSource;
 
-/// Attempts of an append that creates the item on a miss, against others who create or delete it.
+/// Attempts of an append that creates the item on a miss, when other clients create or delete it.
 const VIVIFY_ATTEMPTS_MAX: usize = 3;
 
 /// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
 const RELATIVE_EXPTIME_S_MAX: u64 = 30 * 24 * 60 * 60;
 
-/// What the engine is asked for.
+/// The parameters of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
     pub(super) verb: Verb,
@@ -24,7 +24,7 @@ pub(super) struct Order {
     vivify: Option<Deadline>,
     /// Whether the client named a time to live.
     names_ttl: bool,
-    /// Whether a store that finds no room removes the old value, so that nobody reads it on.
+    /// Whether a store without memory removes the old value, so that no client reads it further.
     removes_old: bool,
 }
 
@@ -53,7 +53,7 @@ impl Order {
         }
     }
 
-    /// Of the binary protocol: zero is no version, and one that is given makes a cas of any store.
+    /// For the binary protocol: zero means no version; any other version makes each store a cas.
     pub(super) fn packet(
         head: PacketHead,
         (verb, version): (Verb, u64),
@@ -73,7 +73,7 @@ impl Order {
             flags,
             when,
             value_bytes_max: context.memcached_value_bytes_max(),
-            // Told in the answer, which a quiet one has not.
+            // Sent in the reply, which a quiet request does not have.
             version: !head.quiet,
             ..SetOptions::default()
         };
@@ -93,7 +93,7 @@ impl Order {
             Verb::Add => When::Absent,
             Verb::Replace => When::Present,
             Verb::Cas => When::Version(version.unwrap_or_default()),
-            // Version zero is no condition here.
+            // Version zero means no condition here.
             Verb::Append | Verb::Prepend => match version {
                 Some(version) if version != 0 => When::Version(version),
                 _ => When::Always,
@@ -106,7 +106,7 @@ impl Order {
             flags: u32::try_from(meta.number(b'F').unwrap_or(0)).unwrap_or(0),
             when,
             accept_older: meta.has(b'I'),
-            // Version zero is as good as none here.
+            // Version zero counts as none here.
             new_version: meta.number(b'E').filter(|version| *version != 0),
             value_bytes_max: context.memcached_value_bytes_max(),
             version: meta.has(b'c'),
@@ -148,11 +148,11 @@ impl Order {
         result
     }
 
-    /// The same, but an append or prepend that finds no room without others leaving for it changes
-    /// nothing, unless `reservation` is enough.
+    /// The same, but an append or prepend that would require eviction changes nothing, unless
+    /// `reservation` is large enough.
     ///
     /// # Errors
-    /// [`Error::NoRoomYet`] of such a one; else as [`Order::run`].
+    /// [`Error::NoRoomYet`] for such a one; else as [`Order::run`].
     #[inline(always)]
     pub(super) fn run_ahead(
         &self,
@@ -171,7 +171,7 @@ impl Order {
         result
     }
 
-    /// The end at which the value is added to one that is there.
+    /// The end at which the value is added to an existing one.
     #[inline]
     pub(super) fn end(&self) -> Option<End> {
         match self.verb {
@@ -195,8 +195,8 @@ impl Order {
         }
     }
 
-    /// Puts the value at one end of the present one; on a miss stores it if that is allowed. What
-    /// is done `ahead` waits for room that is not there.
+    /// Adds the value at one end of the current one; on a miss stores it if that is allowed. With
+    /// `ahead` it waits for memory instead of evicting.
     fn extend(
         &self,
         key: Key<'_>,
@@ -271,7 +271,7 @@ impl Order {
         }
     }
 
-    /// Counts a value that found no room, and removes the old one if the command asks for that.
+    /// Counts a value without memory, and removes the old one if the command requires it.
     #[cold]
     #[inline(never)]
     pub(super) fn fail(&self, key: Key<'_>, error: &Error, context: Context<'_>) {
@@ -324,7 +324,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whole seconds left, a begun one counted; `None` for ever.
+    /// Whole seconds left, rounded up; `None` without a deadline.
     pub(super) fn ttl_s(&self, deadline: Deadline) -> Option<u64> {
         deadline
             .remaining_ms(self.cache().now())

@@ -13,11 +13,11 @@ use crate::net::output::{Output, PINNED_VALUE_BYTES_MIN};
 
 /// Keys that are read together.
 const KEYS_TOGETHER_MAX: usize = 32;
-/// Most keys of a read that are hashed once for all that is done with them.
+/// Most keys of a read that are hashed only once for all its steps.
 const KEYS_HASHED_MAX: usize = 128;
 /// Answer bytes, pinned values included, after which a read with many keys pauses.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// What a key counts for at least, as bytes of an answer: misses take time, too.
+/// The least that a key counts for, as bytes of a reply: misses take time, too.
 const KEY_BYTES_MIN: usize = 16;
 
 /// How items are read.
@@ -98,7 +98,7 @@ fn as_step(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> 
     context.on_keys(&wish, |context| resume(keys, how, (context, None), output))
 }
 
-/// Reads keys, unless somebody changes one of their shards meanwhile.
+/// Reads keys, unless another loop changes one of their shards meanwhile.
 fn undisturbed(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> Option<Flow> {
     let cache = context.cache();
     let mut words = Words::of(keys);
@@ -185,7 +185,7 @@ fn read_some(
         let bytes = keys.iter().map(|key| special(*key, how, context, output));
         return answered + bytes.sum::<usize>();
     }
-    // Of a key that another node serves nothing is known.
+    // Keys that another node serves are misses.
     let served: SmallVec<[Key<'_>; KEYS_TOGETHER_MAX]>;
     let known = match &context.state.cluster {
         None => keys,
@@ -197,7 +197,7 @@ fn read_some(
     };
     let (mut hits, mut bytes) = (0, 0);
     cache.get_many(known, snapshot, |position, item| {
-        // What is no string does not exist for this protocol.
+        // Values that are not strings do not exist for this protocol.
         if let Some(item) = item.filter(|item| item.kind == Kind::STRING) {
             let (appended, pinned) = append(output.bytes(), known[position], item, None);
             output.push_line(pinned);
@@ -236,7 +236,7 @@ fn plain_any(key: Key<'_>, context: Context<'_>, output: &mut Output) {
     let counters = context.counters;
     counters.cmd_get.add(1);
     let out = output.bytes();
-    // What is no string does not exist for this protocol.
+    // Values that are not strings do not exist for this protocol.
     let read = |item: Item<'_>| (item.kind == Kind::STRING).then(|| append(out, key, item, None));
     let found = match context.serves(key.bytes()) {
         true => context.cache().get(key, read),
@@ -263,7 +263,7 @@ fn special(key: Key<'_>, how: How, context: Context<'_>, output: &mut Output) ->
     bytes
 }
 
-/// Shows an item to `read`, touched or with its version, and counts; `None` is a miss.
+/// Passes an item to `read`, touched or with its version, and counts; `None` is a miss.
 #[inline]
 pub(super) fn find<R>(
     key: Key<'_>,

@@ -20,7 +20,7 @@ use crate::observe::counters::Totals;
 /// Width of the classes that `stats sizes` speaks of, and the size of a slab page, in bytes.
 const PAGE_BYTES: u64 = 1 << 20;
 
-/// What happened since the last reset, and what is now.
+/// Counts since the last reset, and the current state.
 struct Figures {
     totals: Totals,
     engine: cellar_engine::Stats,
@@ -59,7 +59,7 @@ impl Figures {
     }
 }
 
-/// stats; of keys those alone that a user may see, if there is one.
+/// stats; lists only the keys that the user, if any, may read.
 pub(super) fn show(
     group: Stats,
     user: Option<&Arc<User>>,
@@ -174,7 +174,7 @@ fn slabs(figures: &Figures, out: &mut Vec<u8>) {
     );
 }
 
-/// stats expiry: memory by state now, and for how long the dead held theirs, since start.
+/// stats expiry: memory by state now, and for how long expired items held theirs, since start.
 fn expiry(context: Context<'_>, out: &mut Vec<u8>) {
     let stats = context.cache().stats();
     for (name, value) in [

@@ -1,4 +1,4 @@
-//! Stores: set, add, replace, append, prepend, cas and ms, whatever way the value came.
+//! Stores: set, add, replace, append, prepend, cas and ms, for values received in any way.
 
 use cellar_engine::{Error, Key};
 use cellar_protocol::memcached::{Meta, Store, Verb};

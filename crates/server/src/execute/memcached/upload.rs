@@ -1,7 +1,7 @@
 //! Uploads: storage commands whose value is received straight into the engine's memory.
 //!
 //! [`receive`] takes the decoded command line; the value's bytes go into the [`Filling`];
-//! [`Upload::finish`] stores it. An upload that is dropped leaves nothing.
+//! [`Upload::finish`] stores it. Dropping an upload frees its memory.
 
 use cellar_engine::{Error, Key};
 use cellar_protocol::memcached::binary::{self as packets, Packet};
@@ -28,7 +28,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Answers that no more room can be had.
+    /// Answers that no memory is available.
     pub(super) fn refuse(self, error: &Error, context: Context<'_>, output: &mut Output) -> Flow {
         let key = context.key(&self.key);
         let value_bytes = self.filling.value_bytes();
@@ -36,7 +36,7 @@ impl Upload {
         fail(key, value_bytes, how, error, context, output)
     }
 
-    /// Stores a value that is whole, and answers, or has it wait for more room.
+    /// Stores a complete value and answers, or lets it wait for more memory.
     ///
     /// # Panics
     /// If bytes are missing.
@@ -59,7 +59,7 @@ impl Upload {
             }
             return Flow::Continue;
         };
-        // The slot may have become another node's while the value came.
+        // The slot may have moved to another node while the value arrived.
         let noreply = matches!(form, AnswerForm::Classic { noreply: true });
         let is_refused = match form {
             AnswerForm::Packet(head) => elsewhere::refused_packet(head, &key, context, output),
@@ -78,10 +78,10 @@ impl Upload {
     }
 }
 
-/// The same of a packet.
+/// The same for a packet.
 ///
 /// # Errors
-/// How the connection goes on without the value.
+/// How the connection continues without the value.
 pub(super) fn receive_packet(
     packet: &Packet<'_>,
     value_bytes: usize,
@@ -104,10 +104,10 @@ pub(super) fn receive_packet(
     )
 }
 
-/// Makes room for the value of a storage command; one that finds none is answered at once.
+/// Reserves memory for the value of a storage command; without memory it answers at once.
 ///
 /// # Errors
-/// How the connection goes on without the value.
+/// How the connection continues without the value.
 pub(super) fn receive(
     storage: &Storage<'_>,
     value_bytes: usize,
@@ -174,7 +174,7 @@ fn start(
     }
 }
 
-/// Answers a store that found no room.
+/// Answers a store without memory.
 fn fail(
     key: Key<'_>,
     value_bytes: usize,

@@ -14,7 +14,7 @@ pub(super) mod commands;
 pub(super) mod memory;
 pub(super) mod slow;
 pub(super) mod hot_keys; // HOTKEYS: which keys cost most
-pub(super) mod unsupported; // modules and replication, of which there are none
+pub(super) mod unsupported; // modules and replication, which do not exist here
 pub(super) mod latency;
 pub(super) mod debug;
 
@@ -56,7 +56,7 @@ pub(super) fn role(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// LOLWUT: VERSION and what else stands behind it choose a picture in Redis.
+/// LOLWUT: in Redis, VERSION and the arguments behind it choose a picture.
 pub(super) fn lolwut(call: &mut Call<'_>) -> Outcome {
     if let [_, word, number, ..] = call.args
         && word.eq_ignore_ascii_case(b"VERSION")
@@ -110,12 +110,12 @@ pub(super) fn shutdown(call: &mut Call<'_>) -> Outcome {
     Ok(Flow::Close)
 }
 
-/// Bytes that items and bookkeeping take, and the most they took when somebody asked.
+/// Bytes used by items and bookkeeping, and the highest value of all queries so far.
 fn used_bytes(call: &Call<'_>, engine: &cellar_engine::Stats) -> (u64, u64) {
     let items = engine.live_bytes + engine.dead_bytes;
     let used = items + engine.index_bytes + engine.overhead_bytes;
     let peak = &call.context.state.used_bytes_peak;
-    // Relaxed: a figure to look at.
+    // Relaxed: only reported.
     let before = peak.fetch_max(used, Ordering::Relaxed);
     if used > before {
         let unix_s = call.unix_ms(call.now()) / 1_000;

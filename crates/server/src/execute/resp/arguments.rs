@@ -1,10 +1,10 @@
-//! Arguments: those of commands that outlive their bytes, one behind the other.
+//! Arguments: copies of arguments for commands that outlive their input.
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
-/// Arguments that are kept while a command waits, or is worked off in several turns.
+/// Arguments kept while a command waits, or runs over several iterations.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     bytes: Vec<u8>,
@@ -36,7 +36,7 @@ impl Arguments {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Makes room for so many bytes more.
+    /// Reserves capacity for so many bytes more.
     pub(super) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
@@ -53,12 +53,12 @@ impl Arguments {
             .push(end.expect("what is kept for one client is shorter than 4 GiB"));
     }
 
-    /// What these take, in [`Arguments::bytes`].
+    /// The memory that these take, as counted by [`Arguments::bytes`].
     pub(super) fn bytes_of(args: &[&[u8]]) -> usize {
         args.iter().map(|arg| arg.len() + size_of::<u32>()).sum()
     }
 
-    /// How many there are.
+    /// Number of arguments.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -73,12 +73,12 @@ impl Arguments {
         self.part(0..self.len())
     }
 
-    /// Those at these places.
+    /// The arguments at these positions.
     pub(super) fn part(&self, places: Range<usize>) -> impl Iterator<Item = &[u8]> {
         places.map(|place| self.get(place))
     }
 
-    /// The one at a place.
+    /// The argument at a position.
     pub(super) fn get(&self, place: usize) -> &[u8] {
         let end_of = |place: usize| self.ends[place] as usize;
         let start = place.checked_sub(1).map_or(0, end_of);

@@ -1,7 +1,7 @@
 //! Call: one command on its way through its handler.
 
 pub(super) mod notify;
-mod preparation; // stores for which room is made before
+mod preparation; // stores that wait for memory first
 pub(super) mod steps; // commands that work in steps
 pub(super) mod long_command; // commands with very many arguments
 pub(super) mod timing; // how long commands take
@@ -21,17 +21,17 @@ use crate::execute::context::{Context, Flow};
 use crate::execute::section::{Reach, Wish, keys_of};
 use crate::net::output::Output;
 
-/// How a handler ends: with its reply written, or with the failure that is to be the reply.
+/// The result of a handler: its reply is written, or the failure is the reply.
 pub(super) type Outcome = Result<Flow, Failure>;
 
 /// A handler has written its reply.
 pub(super) const DONE: Outcome = Ok(Flow::Continue);
 
-/// A command, who sent it, and where its reply goes.
+/// A command, its client, and the destination of its reply.
 pub(super) struct Call<'c> {
     /// The command's row; for a container's sub-command, that one's.
     pub(super) command: &'static Command,
-    /// All arguments, the command's name first. There are as many as the row's arity asks for.
+    /// All arguments, the command's name first, as many as the row's arity requires.
     pub(super) args: &'c [&'c [u8]],
     /// The first key, hashed.
     pub(super) key: Option<Key<'c>>,
@@ -95,8 +95,8 @@ impl<'c> Call<'c> {
         context.exclusively(reason, || as_one_step(|| run(self)))
     }
 
-    /// Runs `run`, which touches what the command's arguments say, as one step: others see nothing
-    /// of it or all.
+    /// Runs `run`, which accesses what the command's arguments name, atomically: other clients see
+    /// all of it or nothing.
     pub(super) fn as_step<R>(&mut self, run: impl FnOnce(&mut Call<'_>) -> R) -> R {
         let (cache, space) = (self.cache(), self.space());
         let mut wish = Wish::of(self.intent());
@@ -143,7 +143,7 @@ impl<'c> Call<'c> {
         })
     }
 
-    /// What the command does to its keys.
+    /// How the command uses its keys.
     fn intent(&self) -> Intent {
         match self.command.flags.has(Flags::WRITE) {
             true => Intent::Write,
@@ -151,8 +151,8 @@ impl<'c> Call<'c> {
         }
     }
 
-    /// How long a script may run that begins now, in milliseconds. All commands of a transaction
-    /// have as long together as one script alone.
+    /// Time left for a script that starts now, in milliseconds. All commands of a transaction
+    /// together have as long as a single script.
     pub(super) fn script_ms_left(&self) -> u64 {
         let begun = self.session.in_exec;
         let passed_ms = begun.map_or(0, |watch| watch.us() / 1_000);

@@ -77,7 +77,7 @@ fn end(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
         let client = &session.client;
         session.subscriptions.remove(kind, name, client, state);
         if !call.session.answers_whole {
-            // No message of a channel comes after the reply that says it is left.
+            // No message of a channel may follow the reply to its unsubscription.
             call.session.empty_inbox(call.output);
         }
         answer(call, kind, word, Some(name));
@@ -152,13 +152,13 @@ pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
     call.work_in_steps(names)
 }
 
-/// The names of channels, on their way to who has asked for them.
+/// The names of channels, on their way to the client that has asked for them.
 struct ChannelNames {
     kind: Kind,
     pattern: Option<Pattern>,
-    /// Who may not hear all of them.
+    /// A user who may not subscribe to all of them.
     user: Option<Arc<User>>,
-    /// Where to go on; none once all are gathered.
+    /// Where to resume; none once all are gathered.
     next: Option<usize>,
     names: Arguments,
     answered: usize,

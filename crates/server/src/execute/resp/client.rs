@@ -1,4 +1,4 @@
-//! CLIENT: who is connected, and what one says about oneself.
+//! CLIENT: the connected clients, and the settings of one's own connection.
 //!
 //! Source: redis.io/docs/latest/commands/client-list and its neighbours, in the form of 7.4.
 //! Tests: tests/resp_clients.rs.
@@ -71,7 +71,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-/// Refuses the name of a user that there is not.
+/// Refuses the name of a user that does not exist.
 fn are_known<'n>(
     call: &Call<'_>,
     mut names: impl Iterator<Item = &'n [u8]>,
@@ -193,11 +193,10 @@ pub(super) fn no_touch(call: &mut Call<'_>) -> Outcome {
     Ok(outcome)
 }
 
-/// What a client says that it hears lost slots by their numbers, rather than that all may have
-/// changed.
+/// The capability of a client that wants lost slots by number, rather than as a flush of all.
 const HEARS_SLOTS: &[u8] = b"invalidate-slots";
 
-/// The capability that listings show; no reply hangs on it, since no node redirects all requests.
+/// The capability that listings show; it has no effect, since no node redirects all requests.
 const FOLLOWS_REDIRECTS: &[u8] = b"redirect";
 
 /// CLIENT CAPA: what is not known is passed over, as Valkey does.
@@ -208,7 +207,7 @@ pub(super) fn capa(call: &mut Call<'_>) -> Outcome {
     };
     let client = &call.session.client;
     if has(HEARS_SLOTS) {
-        // Relaxed: a wish, which a loss that comes at once need not know of yet.
+        // Relaxed: an option; a loss at the same moment may miss it.
         client.wishes[2].store(true, Ordering::Relaxed);
     }
     if has(FOLLOWS_REDIRECTS) {

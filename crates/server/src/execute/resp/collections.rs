@@ -2,7 +2,7 @@
 
 pub(super) mod member_scan;
 pub(super) mod fields;
-mod field_options; // what stands beside the fields whose deadlines change
+mod field_options; // options of commands that change the deadlines of fields
 pub(super) mod hash_expiry;
 pub(super) mod hashes;
 mod gathered; // members of several collections, each once
@@ -37,7 +37,7 @@ const HEAVY_BYTES_MIN: usize = 16 << 10;
 pub(super) struct Longest(usize);
 
 impl Longest {
-    /// Whether one of so many bytes can be in a collection.
+    /// Whether a value of so many bytes fits into a collection.
     ///
     /// # Errors
     /// That it is too long.
@@ -49,7 +49,7 @@ impl Longest {
     }
 }
 
-/// What became of a collection.
+/// The result of editing a collection.
 pub(super) struct Edited<R> {
     pub(super) answer: R,
     pub(super) is_changed: bool,
@@ -66,7 +66,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// What a collection that was made anew comes to.
+    /// Encodes a newly made collection.
     pub(super) fn of<'v, C: Collection<'v>>(collection: C, count: usize) -> Made {
         let (mut value, mut deadline) = (Vec::new(), Deadline::NEVER);
         if !collection.is_empty()
@@ -94,7 +94,7 @@ impl Made {
 }
 
 impl Call<'_> {
-    /// The value of a key that has to be of this kind; none if there is none.
+    /// The value of a key, which has to be of this kind; none if the key does not exist.
     ///
     /// # Errors
     /// [`Failure::WrongType`].
@@ -182,10 +182,10 @@ impl Call<'_> {
     }
 
     /// Stores a whole collection under a key without a time to live, whatever was there; one
-    /// without members removes the key. The kind of value that the key had.
+    /// without members removes the key. Returns the kind of value that the key had.
     ///
     /// # Errors
-    /// What the cache says to the value.
+    /// The cache's error.
     pub(super) fn store(&self, key: Key<'_>, made: &Made) -> Result<Option<Kind>, Failure> {
         if made.value.len() > self.cache().collection_bytes_max() {
             // It would be copied before it is refused.

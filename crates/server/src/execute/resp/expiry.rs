@@ -1,4 +1,4 @@
-//! Expiry: how commands tell when an item goes.
+//! Expiry: parses the deadlines of commands.
 
 use cellar_engine::{Deadline, Instant};
 use cellar_protocol::resp::number::parse_integer;
@@ -65,7 +65,7 @@ impl Unit {
         Ok(at.map_or(Deadline::PASSED, Deadline::at))
     }
 
-    /// The deadline that an option's argument means, which has to be a positive number.
+    /// The deadline of an option's argument, which has to be a positive number.
     ///
     /// # Errors
     /// [`Failure::NotInteger`], [`Failure::BadExpire`].

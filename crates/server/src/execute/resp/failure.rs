@@ -17,13 +17,13 @@ pub enum Failure {
     WrongType,
     /// Options that do not go together or are unknown.
     Syntax,
-    /// An argument or value is no integer of 64 bits.
+    /// An argument or value is not a 64-bit integer.
     NotInteger,
-    /// An argument or value is no number.
+    /// An argument or value is not a number.
     NotFloat,
     /// A number is outside of its range.
     Overflow,
-    /// A time to live that is no time; the command's name.
+    /// An invalid time to live; the command's name.
     BadExpire(&'static str),
     /// A value would be longer than the server allows.
     TooLong,
@@ -31,9 +31,9 @@ pub enum Failure {
     Busy,
     /// The file system of --state is full.
     StateFull,
-    /// The memory that is kept for the database is full.
+    /// The memory reserved for the database is full.
     Full,
-    /// None yet: it is run once more when there is room for what it stores.
+    /// No reply yet: the command runs again when memory for its value is free.
     NoRoomYet,
     /// The key is longer than the engine takes.
     KeyTooLong,
@@ -116,7 +116,7 @@ pub(super) fn repeated(word: &[u8], most: usize) -> String {
     text.replace(['\r', '\n'], " ")
 }
 
-/// There is no such command.
+/// The command does not exist.
 ///
 /// Source: Redis 7, `commandCheckExistence`.
 pub(super) fn unknown(args: &[&[u8]]) -> Failure {

@@ -19,11 +19,11 @@ use super::strings::{
 };
 use super::{admin, channels, pausing, scripts, transaction, waiting};
 
-/// What runs one command.
+/// The function that runs one command.
 pub(super) type Handler = fn(&mut Call<'_>) -> Outcome;
 
-/// Makes [`of`] of rows of commands and the function that runs them. Each command stands in one
-/// row: one that has none, or two, does not compile.
+/// Makes [`of`] from rows of commands and the function that runs them. Each command is in exactly
+/// one row; with none, or two, it does not compile.
 macro_rules! handlers {
     ($($($verb:ident)+ => $handler:path;)+) => {
         /// The function that runs a command.

@@ -1,4 +1,4 @@
-//! Keys: what applies to any key, whatever it holds: DEL, EXISTS, TYPE; the others in children.
+//! Keys: commands on keys of any kind: DEL, EXISTS, TYPE; others in child modules.
 //!
 //! Source: redis.io/docs/latest/commands, group "generic".
 
@@ -22,7 +22,7 @@ use super::call::notify::Class;
 use super::strings::values::update;
 use crate::keyspace::kind;
 
-/// Answers for how many of the keys `is_one` says yes; a key that is too long is nobody's.
+/// Answers for how many of the keys `is_one` is true; a key that is too long never counts.
 fn count(
     call: &mut Call<'_>,
     mut is_one: impl FnMut(&mut Call<'_>, Key<'_>) -> Result<bool, Failure>,
@@ -37,7 +37,7 @@ fn count(
     call.integer(count)
 }
 
-/// DEL and UNLINK: nobody sees only some of the keys gone.
+/// DEL and UNLINK: no client sees only some of the keys removed.
 pub(super) fn del(call: &mut Call<'_>) -> Outcome {
     match call.args.len() {
         0..=2 => delete_all(call),
@@ -81,7 +81,7 @@ pub(super) fn type_of(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// WAIT: nobody replicates, so there is nobody to wait for.
+/// WAIT: without replicas nothing has to be awaited.
 pub(super) fn wait(call: &mut Call<'_>) -> Outcome {
     parse_integer(call.args[1]).ok_or(Failure::NotInteger)?;
     check_timeout(call.args[2])?;

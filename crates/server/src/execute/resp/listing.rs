@@ -66,7 +66,7 @@ fn word(name: &str) -> String {
     name.replace(is_strange, "_")
 }
 
-/// What a client is and has set up, a letter each.
+/// The flags of a client in CLIENT LIST, a letter each.
 pub(in crate::execute::resp) fn letters(client: &Client) -> String {
     let mode = Mode::of(client);
     let letters = [
@@ -91,7 +91,7 @@ pub(in crate::execute::resp) fn letters(client: &Client) -> String {
     }
 }
 
-/// What a client has said that it is capable of, a letter each, as Valkey shows it.
+/// The declared capabilities of a client, a letter each, as in Valkey.
 pub(in crate::execute::resp) fn capabilities(client: &Client) -> &'static str {
     if client.follows_redirects.load(Ordering::Relaxed) {
         "r"

@@ -1,7 +1,7 @@
-//! Patterns: how long those that clients send may be, and names of channels.
+//! Patterns: length limits of patterns from clients, and names of channels.
 //!
-//! A pattern is taken apart in one piece, into several times its bytes, and compared with many
-//! names; so a longer one is refused before. Tests: tests/resp_keys.rs, tests/resp_pubsub.rs.
+//! A pattern is parsed in one piece, into several times its bytes, and compared with many names; so
+//! a longer one is refused first. Tests: tests/resp_keys.rs, tests/resp_pubsub.rs.
 
 use cellar_protocol::resp::glob::Pattern;
 
@@ -22,7 +22,7 @@ pub(super) fn pattern(text: &[u8]) -> Result<Pattern, Failure> {
     Ok(Pattern::new(text))
 }
 
-/// The same for letters of any case, in names of small ones.
+/// The same, but case-insensitive, for lowercase names.
 ///
 /// # Errors
 /// That it is too long.

@@ -1,7 +1,7 @@
 //! Pausing: CLIENT PAUSE, and which commands wait for its end.
 //!
-//! Source: redis.io/docs/latest/commands/client-pause. Otherwise than there, who has paused all
-//! commands may end that: by CLIENT UNPAUSE, on a new connection too.
+//! Source: redis.io/docs/latest/commands/client-pause. Unlike Redis, a client that has paused all
+//! commands may end the pause with CLIENT UNPAUSE, also on a new connection.
 
 use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::number::parse_integer;
@@ -15,7 +15,7 @@ use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::clients::pause::{Effect, Paused};
 use crate::execute::context::Context;
 
-/// What a command is to a pause.
+/// How a command counts for a pause.
 pub(super) fn effect(
     command: &Command,
     args: &[&[u8]],
@@ -47,7 +47,7 @@ pub(super) fn effect(
         | Verb::EvalshaRo
         | Verb::Fcall
         | Verb::FcallRo => writes_if(!scripts::is_read_only(command, args, context.state)),
-        // What others are told is not to be taken back; a count may be kept in the HyperLogLog.
+        // A published message cannot be taken back; a HyperLogLog may cache a count.
         _ if command.flags.has(Flags::MAY_REPLICATE) => Effect::Writes,
         _ => writes_if(command.flags.has(Flags::WRITE)),
     }

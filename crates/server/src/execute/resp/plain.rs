@@ -1,7 +1,7 @@
-//! Plain requests: GET and SET without options, the way most requests take.
+//! Plain requests: GET and SET without options, the fast path of most requests.
 //!
-//! They skip what a command of any shape needs. A client that has set up something that such a
-//! command has to look at goes through [`execute`] as any other.
+//! They skip the general command machinery. A client with state that such a command has to check
+//! goes through [`execute`] like any other.
 
 use cellar_engine::{Cache, Candidate, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::command::find;
@@ -64,8 +64,8 @@ impl<'a> PlainSet<'a> {
     }
 }
 
-/// Whether a key was hashed for the database that the client uses now, and nothing else has to be
-/// looked at.
+/// Whether a key was hashed for the client's current database, and no other state has to be
+/// checked.
 #[inline(always)]
 fn is_still_plain(key: Key<'_>, session: &Session, context: Context<'_>) -> bool {
     let is_plain = session.is_plain() && key.space() == session.space(context.state);
@@ -118,7 +118,7 @@ fn read(get: &PlainGet<'_>, session: &Session, context: Context<'_>, output: &mu
     finish(Verb::Get, outcome, session, context, output)
 }
 
-/// The same for a request that is looked at, so that what others take stays short.
+/// The same for a sampled request, apart so that the common path stays short.
 #[cold]
 #[inline(never)]
 fn read_apart(
@@ -178,7 +178,7 @@ fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &m
     finish(Verb::Set, outcome, session, context, output)
 }
 
-/// The same for a request that is looked at, so that what others take stays short.
+/// The same for a sampled request, apart so that the common path stays short.
 #[cold]
 #[inline(never)]
 fn store_apart(
@@ -190,7 +190,7 @@ fn store_apart(
     store(set, session, context, output)
 }
 
-/// Notes a request; whether it is to be looked at.
+/// Counts a request; returns whether it is sampled.
 #[inline]
 fn note(verb: Verb, session: &Session, context: Context<'_>) -> bool {
     session.client.note_command(verb);
@@ -199,7 +199,7 @@ fn note(verb: Verb, session: &Session, context: Context<'_>) -> bool {
     context.counters.calls.add(verb)
 }
 
-/// Runs a request that is looked at.
+/// Runs a sampled request: times it and reports it.
 #[cold]
 #[inline(never)]
 fn look_at(

@@ -1,9 +1,7 @@
-//! Scripts: EVAL and its kin, and SCRIPT; FCALL and FUNCTION stand in functions.rs.
+//! Scripts: EVAL and its relatives, and SCRIPT; FCALL and FUNCTION are in functions.rs.
 //!
-//! A script is one step on the keys that it declares, and on others that it comes upon; see
-//! execute/section.rs. Its commands go through the same handlers as a client's, see
-//! script_calls.rs.
-//!
+//! A script is one atomic step on the keys that it declares, and on others that it accesses; see
+//! execute/section.rs. Its commands use the same handlers as a client's, see scripts/calls.rs.
 //! Source: redis.io/docs/latest/commands/eval. Tests: tests/resp_scripts.rs.
 
 pub(super) mod calls;
@@ -42,7 +40,7 @@ thread_local! {
 pub(super) fn eval(call: &mut Call<'_>) -> Outcome {
     let source = call.args[1];
     check_length(source)?;
-    // What is not run is not kept either.
+    // A script that does not run is not cached either.
     let lists = lists(call.args)?;
     let script = keep(call, source, Origin::Evaluated);
     run(call, &script, lists)
@@ -59,7 +57,7 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> Outcome {
     run(call, &script, lists)
 }
 
-/// Whether the script or function that a command asks for says that it writes nothing.
+/// Whether the script or function of a command declares that it writes nothing.
 pub(super) fn is_read_only(command: &Command, args: &[&[u8]], state: &State) -> bool {
     let says_so = |source: &[u8]| Header::read(source).is_ok_and(|header| header.no_writes);
     match command.verb {
@@ -140,8 +138,8 @@ pub(super) fn may_touch_anything(command: &Command, args: &[&[u8]], state: &Stat
     }
 }
 
-/// Runs a script or a function as one step on its keys. If it comes upon others that are another
-/// section's, before it has changed anything, it runs anew while nothing else runs.
+/// Runs a script or a function as one step on its keys. If it accesses other keys that another
+/// section holds, before it has changed anything, it restarts while no other loop executes.
 fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
     let any_keys = match run.program {
         Program::Script { script, .. } => &script.any_keys,
@@ -182,7 +180,7 @@ fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(),
             (!is_given_up).then_some(result)
         });
         result.unwrap_or_else(|| {
-            // Both runs have as long as one together, so the loop does not stand still for longer.
+            // Both runs together have the time of one, so the loop is not blocked for longer.
             let rest = Run {
                 time_ms_max: run.time_ms_max.saturating_sub(ran_ms).max(1),
                 ..*run
@@ -196,7 +194,7 @@ fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(),
     result
 }
 
-/// Frees what runs have left, if it is much, and has the heap give it back.
+/// Frees the memory that runs have left, if it is much, and returns it to the system.
 fn tidy_up(call: &Call<'_>) {
     let freed = INTERPRETER.with_borrow_mut(Interpreter::tidy_up);
     if freed > 0 {
@@ -267,7 +265,7 @@ fn placed(error: RunError, name: &str, chunk: &str) -> Failure {
     }
 }
 
-/// The script of this source, which is kept for whose connection it is.
+/// The script with this source, cached for the user of the connection.
 fn keep(call: &Call<'_>, source: &[u8], origin: Origin) -> Arc<Script> {
     let user = call.session.identity.last_user();
     let owner = user.map_or("", |user| &user.name);
@@ -324,7 +322,7 @@ fn check_mode(call: &Call<'_>, text: &'static str) -> Result<(), Failure> {
     }
 }
 
-/// A script holds everybody up while it runs, so nobody can ask for its end; its time is limited.
+/// A script blocks all clients while it runs, so none can kill it; its time is limited.
 pub(super) fn kill(_: &mut Call<'_>) -> Outcome {
     Err(Failure::text("NOTBUSY No scripts in execution right now."))
 }

@@ -39,23 +39,22 @@ pub(super) enum ReplyMode {
     On,
     /// None.
     Off,
-    /// Not the one of the next command.
+    /// No reply for the next command.
     SkipNext,
-    /// Not the one of the command that runs, all behind it.
+    /// No reply for the current command; replies resume with the next.
     Skip,
 }
 
-/// What a client has set up is not let go of at once when it leaves if it has so many bytes: more
-/// than a hundred names.
+/// State of this size, more than a hundred names, is not freed at once when its client disconnects.
 const LEFT_BYTES_MIN: usize = 64 << 10;
 
-/// Longest names of a client that go over to another process, all together.
+/// Longest total length of a client's names that another process takes over.
 const SETUP_BYTES_MAX: usize = 256;
 
-/// The answer to who has to log in first.
+/// The error for a client that has to log in first.
 pub(super) const NO_AUTH: Failure = Failure::text("NOAUTH Authentication required.");
 
-/// The answer to what a user may not do.
+/// The error for a command that the user may not run.
 ///
 /// Source: Redis 7, `getAclErrorMessage`; it has no databases of users.
 #[cold]
@@ -87,38 +86,38 @@ pub(super) fn full_name(command: &Command, args: &[&[u8]]) -> String {
 /// One client's session.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// The client as others see it.
+    /// The client as other clients see it.
     pub(super) client: Arc<Client>,
     pub(super) proto: Proto,
-    /// Longest command that is waited for.
+    /// Longest command that the decoder accepts.
     command_bytes_max: usize,
     pub(super) database: u32,
     pub(super) identity: Identity,
     /// The login that it waits for.
     pub(super) pending: Pending,
-    /// How many wrong passwords came.
+    /// Number of wrong passwords.
     pub(super) wrong_passwords: u8,
     pub(super) reply_mode: ReplyMode,
     pub(super) transaction: Option<Box<Transaction>>,
     pub(super) subscriptions: Subscriptions,
     pub(super) tracked: Tracked,
     pub(super) watched: Watched,
-    /// Whether it is shown each command as it runs (MONITOR).
+    /// Whether it runs MONITOR.
     pub(super) monitors: bool,
     /// Whether reads do not count as uses of keys (CLIENT NO-TOUCH).
     pub(super) touches_nothing: bool,
-    /// Whether commands are parts of a greater one now, so that each has to answer at once.
+    /// Whether commands run inside a larger one, so that each has to answer at once.
     pub(super) answers_whole: bool,
-    /// Whether they are those of a script.
+    /// Whether that is a script.
     pub(super) is_script: bool,
-    /// Since when the transaction runs whose commands they are.
+    /// The start of the transaction that they belong to.
     pub(super) in_exec: Option<Stopwatch>,
-    /// What is done before the command runs that is to.
+    /// Work that is done before the next command runs.
     pub(super) preparation: Preparation,
 }
 
 impl Session {
-    /// The session of a client that just came.
+    /// Creates the session of a new client.
     pub(super) fn new(client: Arc<Client>, state: &State) -> Session {
         Session {
             client,
@@ -150,12 +149,12 @@ impl Session {
         }
     }
 
-    /// Whose a connection is that just came.
+    /// The user of a new connection.
     pub(super) fn first_identity(state: &State) -> Identity {
         Identity::of_new(state.users.as_deref(), !state.settings.password.is_empty())
     }
 
-    /// What the client has set up; none if that is more than goes over to another process.
+    /// The client's state; none if it is more than another process takes over.
     pub(super) fn setup(&self, state: &State) -> Option<ClientSetup> {
         let has_logged_in = state.users.is_some() || !state.settings.password.is_empty();
         let hears = self.tracked.is_on || self.monitors || !self.subscriptions.is_empty();
@@ -175,7 +174,7 @@ impl Session {
         (is_modest && is_short && !has_logged_in && !hears && !is_within).then_some(setup)
     }
 
-    /// Becomes what the client had set up in another process; whether there is its database.
+    /// Restores a client's state from another process; returns whether its database exists.
     pub(super) fn restore(&mut self, setup: &ClientSetup, state: &State) -> bool {
         if setup.database as usize >= state.settings.databases {
             return false;
@@ -188,7 +187,7 @@ impl Session {
         true
     }
 
-    /// Becomes a user's. What another user has set up that hears of keys is over.
+    /// Assigns the connection to a user. Subscriptions and tracking of another user end.
     pub(super) fn log_in(&mut self, login: Login, users: &Users, state: &State) {
         let before = self.identity.last_user();
         let is_same = |before: &Arc<User>| {
@@ -219,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Whether the user who was in force last may run a command; nothing is noted of it.
+    /// Whether the user who was in force last may run a command; nothing is recorded.
     pub(super) fn may_run(&self, command: &'static Command, args: &[&[u8]]) -> bool {
         let Some(user) = self.identity.last_user() else {
             return true;
@@ -253,7 +252,7 @@ impl Session {
         Err(denied_to(&user, command, args, denied))
     }
 
-    /// Notes for ACL LOG what a user may not do.
+    /// Records a refusal for ACL LOG.
     #[cold]
     fn note_denied(
         &self,
@@ -274,7 +273,8 @@ impl Session {
         self.note_refused(reason, (object, user.as_bytes()), state);
     }
 
-    /// Notes for ACL LOG that something was refused to a user, or to who gave this name.
+    /// Records for ACL LOG that something was refused to a user, or to a client that gave this
+    /// name.
     pub(super) fn note_refused(
         &self,
         reason: AclLogReason,
@@ -311,8 +311,8 @@ impl Session {
         }
     }
 
-    /// The user in force. With one that is no longer there goes what it has set up: the connection
-    /// may be another's before the login worker ends it.
+    /// The user in force. If it is no longer valid, its state is removed: the connection may get
+    /// another user before the login worker closes it.
     #[inline]
     fn user(&mut self, state: &State) -> Option<&Arc<User>> {
         let was_known = self.identity.last_user().is_some();
@@ -322,14 +322,14 @@ impl Session {
         self.identity.last_user()
     }
 
-    /// The user whose keys alone are listed; none for all keys.
+    /// The user whose keys alone are listed; none if all keys are.
     pub(super) fn limited_user(&self) -> Option<Arc<User>> {
         let user = self.identity.last_user();
         user.filter(|user| !user.prefixes.is_empty()).cloned()
     }
 
-    /// The session in which a script of this client runs its commands. It reads as the client
-    /// tracks, and changes nothing of that.
+    /// The session in which a script of this client runs its commands. It registers keys as the
+    /// client's tracking does, without changing that state.
     pub(super) fn for_script(&mut self, state: &State) -> Session {
         Session {
             database: self.database,
@@ -342,8 +342,7 @@ impl Session {
         }
     }
 
-    /// The session in which a command of this client is worked off in steps, which stores in the
-    /// end.
+    /// The session in which a command of this client runs in steps, the last of which stores.
     pub(super) fn for_steps(&mut self, state: &State) -> Session {
         let mut session = self.for_script(state);
         session.set_proto(self.proto);
@@ -357,7 +356,7 @@ impl Session {
         state.databases.space(self.database)
     }
 
-    /// What the decoder may wait for.
+    /// The limits of the decoder.
     pub(super) fn limits(&self) -> Limits {
         let limits = Limits {
             uploads: self.takes_uploads(),
@@ -382,10 +381,10 @@ impl Session {
             + self.preparation.held_bytes()
     }
 
-    /// Whether commands run and are answered without any of what can be set up.
+    /// Whether commands run and are answered without checks of session state.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        // Who is confined listens.
+        // A client in subscribed mode listens.
         self.identity.is_known()
             && self.transaction.is_none()
             && self.reply_mode == ReplyMode::On
@@ -402,12 +401,12 @@ impl Session {
             && !self.is_confined()
     }
 
-    /// Whether what a command stores may be made ahead: it is run again then.
+    /// Whether memory for a command may be prepared: it runs again then.
     pub(super) fn may_ask_ahead(&self) -> bool {
         !self.answers_whole && self.preparation.may_ask()
     }
 
-    /// Whether a command may wait: it is no part of a greater one.
+    /// Whether a command may wait: it is not part of a larger one.
     pub(super) fn may_wait(&self) -> bool {
         !self.answers_whole && !self.is_script
     }
@@ -421,7 +420,7 @@ impl Session {
         }
     }
 
-    /// Whether messages may come that answer no request.
+    /// Whether messages may come that do not answer a request.
     #[inline]
     pub(super) fn listens(&self) -> bool {
         self.tracked.is_on || !self.subscriptions.is_empty() || self.monitors
@@ -434,7 +433,7 @@ impl Session {
         self.proto == Proto::V2 && !self.subscriptions.is_empty()
     }
 
-    /// Writes what waits in the inbox behind the replies.
+    /// Writes the messages of the inbox after the replies.
     pub(super) fn empty_inbox(&self, output: &mut Output) {
         if let Delivery::Bytes(bytes) = self.client.deliver()
             && !bytes.is_empty()
@@ -450,19 +449,19 @@ impl Session {
         self.client.protocol.store(number, Ordering::Relaxed);
     }
 
-    /// Forgets which keys were watched; whether none of them has changed.
+    /// Removes all watches; returns whether no watched key has changed.
     pub(super) fn unwatch(&mut self, state: &State) -> bool {
         let has_changed = self.watched.has_changed(state);
         self.watched.end(&self.client, state);
         !has_changed
     }
 
-    /// Ends all that lets it hear of others, and what it has yet to do: subscriptions, tracking,
-    /// watched keys, a transaction.
+    /// Ends everything that depends on the user: subscriptions, tracking, watched keys, a
+    /// transaction.
     #[cold]
     pub(super) fn forget_all(&mut self, state: &State) {
         if state.users.is_some() {
-            // What others had sent to it was meant for whose it was.
+            // Messages already queued for it were meant for the former user.
             self.client.note_other_owner();
         }
         if self.transaction.take().is_some() {
@@ -474,7 +473,7 @@ impl Session {
         self.watched.end(&self.client, state);
     }
 
-    /// Shows it nothing more of what others do.
+    /// Stops MONITOR.
     fn end_monitoring(&mut self, state: &State) {
         if std::mem::take(&mut self.monitors) {
             state.monitors.remove(&self.client);
@@ -483,7 +482,7 @@ impl Session {
         }
     }
 
-    /// Whose commands it runs, as MONITOR shows it.
+    /// The origin of its commands, as MONITOR shows it.
     pub(super) fn origin(&self) -> &str {
         if self.is_script {
             "lua"
@@ -492,8 +491,8 @@ impl Session {
         }
     }
 
-    /// Is no longer there for others. What takes long to be taken apart stays, and is nobody's;
-    /// [`Session::take_apart`] is to follow.
+    /// Removes it from the sight of other clients. State that takes long to free stays,
+    /// unreachable; the caller has to call [`Session::take_apart`] later.
     pub(super) fn leave(&mut self, state: &State) {
         state.clients.remove(self.client.id);
         if self.held_bytes() < LEFT_BYTES_MIN {
@@ -501,8 +500,8 @@ impl Session {
         }
     }
 
-    /// Takes apart some of what is left behind, at most so many names; how many it were. If it were
-    /// fewer, nothing is left.
+    /// Frees some of the remaining state, at most `most` names; returns how many. If it were fewer,
+    /// nothing is left.
     pub(super) fn take_apart(&mut self, most: usize, state: &State) -> usize {
         let mut names = self.subscriptions.end_some(most, &self.client, state);
         names += self.watched.end_some(most - names, &self.client, state);
@@ -518,7 +517,7 @@ impl Session {
     }
 }
 
-/// What the requests of a client are about, for listings: read by others, so kept in the client.
+/// Records the state of a client's transaction for listings, which other clients read.
 pub(in crate::execute::resp) fn note_queued(client: &Client, count: Option<usize>) {
     let count = count.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
     // Relaxed: a fact for listings.

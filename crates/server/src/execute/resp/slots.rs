@@ -1,4 +1,4 @@
-//! Slots: whether a command's keys are this node's, and what its client is told if they are not.
+//! Slots: whether a command's keys belong to this node, and the redirection if they do not.
 //!
 //! Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, "MOVED redirection";
 //! Redis 7, `getNodeByQuery`. Tests: tests/cluster.rs.
@@ -19,10 +19,10 @@ const CROSS_SLOT: Failure = Failure::text("CROSSSLOT Keys in request don't hash 
 /// No node serves the slot now, as far as this one knows.
 const NOT_SERVED: Failure = Failure::text("CLUSTERDOWN Hash slot not served");
 
-/// Whether a command may run here, as far as that depends on whose its keys are.
+/// Whether this node owns the keys of a command.
 ///
 /// # Errors
-/// Where else they are, or that they are nowhere.
+/// The other node that owns them, or that no node does.
 #[inline]
 pub(super) fn check(
     command: &'static Command,
@@ -51,7 +51,7 @@ fn check_keys(
 /// The slot of all keys of a command; none if it has no keys.
 fn slot_of_request(command: &Command, args: &[&[u8]]) -> Result<Option<u16>, Failure> {
     if command.verb == Verb::Sunsubscribe {
-        // Who leaves a channel may do so anywhere.
+        // SUNSUBSCRIBE works on any node.
         return Ok(None);
     }
     let mut keys = key_places(command.keys, args).filter_map(|place| args.get(place));
@@ -68,7 +68,7 @@ fn slot_of_request(command: &Command, args: &[&[u8]]) -> Result<Option<u16>, Fai
 /// Whether this node serves a slot.
 ///
 /// # Errors
-/// Who does.
+/// The node that does.
 #[inline]
 pub(super) fn check_slot(
     cluster: &Cluster,

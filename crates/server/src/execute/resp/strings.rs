@@ -134,8 +134,8 @@ fn answer_stored(
     answer_old(call, key, options, (is_stored, replaced), None)
 }
 
-/// Answers SET: with the old value if that is asked for, else with whether it stored; tells what
-/// kind of value it replaced.
+/// Answers SET: with the old value if requested, else with whether it stored; publishes which kind
+/// of value it replaced.
 fn answer_old(
     call: &mut Call<'_>,
     key: Key<'_>,
@@ -202,7 +202,7 @@ pub(super) fn set_draft(
     timing::note(command, client, spent, context, || shortened(&shown));
 }
 
-/// SET whose arguments are its options alone.
+/// SET whose arguments are only its options.
 fn set_received(call: &mut Call<'_>, key: &[u8], draft: Draft) -> Outcome {
     let key = call.cache().key_in(call.space(), key)?;
     let options = StoreOptions::parse(call.args, "set", call.context)?;

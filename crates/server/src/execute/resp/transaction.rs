@@ -95,8 +95,8 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
     }
 }
 
-/// The keys of a transaction's commands, and those that its client watches; none if they are not
-/// known before the commands run.
+/// The keys of a transaction's commands, and those that its client watches; none if they are
+/// unknown before the commands run.
 fn wish_of(transaction: &Transaction, call: &Call<'_>) -> Option<Wish> {
     let mut wish = Wish::of(Intent::Read);
     if call.context.is_in_step() {
@@ -106,7 +106,7 @@ fn wish_of(transaction: &Transaction, call: &Call<'_>) -> Option<Wish> {
     let mut are_known = cache.has_claims();
     transaction.each(|command, args| {
         let may_be_anything = match command.verb {
-            // Those behind it name keys of another database.
+            // The commands behind it use another database.
             Verb::Select => true,
             _ => scripts::may_touch_anything(command, args, state),
         };
@@ -123,8 +123,8 @@ fn wish_of(transaction: &Transaction, call: &Call<'_>) -> Option<Wish> {
     are_known.then_some(wish)
 }
 
-/// How far ahead of a command's run the cache is told of its key, and how far ahead its item is
-/// looked for.
+/// How far ahead of a command the cache gets a hint of its key, and how far ahead its item is
+/// looked up.
 const KEYS_AHEAD: usize = 16;
 const ITEMS_AHEAD: usize = 8;
 
@@ -160,7 +160,7 @@ impl<'t> KeysAhead<'t> {
         }
     }
 
-    /// The key of the command at this place, each place in its turn.
+    /// The key of the command at this position; called for each position in order.
     fn next(&mut self, place: usize, cache: &Cache) -> Option<Key<'t>> {
         self.look_at(place + KEYS_AHEAD - 1, cache);
         self.hint_item(place + ITEMS_AHEAD, cache);
@@ -174,9 +174,9 @@ const TOO_LITTLE_MEMORY: &str =
     "ERR the replies before need more memory than --client-memory has free";
 
 /// Runs all commands and answers as many as fit into one reply and into free client memory. The
-/// others are run as well, and their places in the answer say that theirs is left out. Nobody else
-/// is served meanwhile, so all of them have as long as one script; those behind are not run, and
-/// their places say so.
+/// others run as well, and an error in their place says that their reply is left out. The loop
+/// serves no other client meanwhile, so all of them together have the time of one script; those
+/// after it are not run, and an error in their place says so.
 fn run_queued(call: &mut Call<'_>, transaction: &Transaction) {
     let first = call.output.bytes().len();
     call.reply().array(transaction.len());
@@ -202,12 +202,12 @@ fn run_queued(call: &mut Call<'_>, transaction: &Transaction) {
         }
     }
     if left_out.is_some() {
-        // What the last reply took counts for nobody.
+        // The memory of the dropped reply is freed.
         call.output.bytes().shrink_to_fit();
     }
 }
 
-/// Why a transaction whose replies have so many bytes answers no further commands, if so.
+/// Why a transaction whose replies have so many bytes includes no further ones, if so.
 fn why_left_out(context: Context<'_>, bytes: usize) -> Option<&'static str> {
     if bytes > REPLY_BYTES_MAX {
         return Some(TOO_LONG);

@@ -34,11 +34,11 @@ pub(in crate::execute::resp) struct Tail {
     args: usize,
 }
 
-/// Makes room for the value of `SET key value`, which so many arguments follow; one that finds none
-/// is answered at once.
+/// Reserves memory for the value of `SET key value`, with so many arguments behind it; without
+/// memory it answers at once.
 ///
 /// # Errors
-/// How the connection goes on without the value.
+/// How the connection continues without the value.
 pub(in crate::execute::resp) fn receive(
     (key, args): (&[u8], usize),
     value_bytes: usize,
@@ -46,7 +46,8 @@ pub(in crate::execute::resp) fn receive(
     context: Context<'_>,
     output: &mut Output,
 ) -> Result<Box<Upload>, Flow> {
-    // The options are not there yet: it is checked by its key, which is all that they leave open.
+    // The options have not arrived yet: only the key is checked, because no option changes the
+    // rest.
     if let Err(failure) = may_set(key, session, context) {
         context.counters.times.note_rejected(Verb::Set);
         append_failure(&failure, session.proto, context, output);
@@ -72,7 +73,7 @@ fn may_set(key: &[u8], session: &mut Session, context: Context<'_>) -> Result<()
     }
 }
 
-/// Answers a SET that found no room.
+/// Answers a SET without memory.
 fn fail(
     value_bytes: usize,
     error: Error,
@@ -85,7 +86,7 @@ fn fail(
 }
 
 impl Upload {
-    /// Answers that no more room can be had.
+    /// Answers that no memory is available.
     pub(in crate::execute::resp) fn refuse(
         self,
         error: Error,
@@ -96,7 +97,7 @@ impl Upload {
         fail(self.filling.value_bytes(), error, session, context, output)
     }
 
-    /// Goes on with a value that is whole; none if what follows it is no line end.
+    /// Continues with a complete value; none if no line end follows it.
     ///
     /// # Panics
     /// If bytes are missing.
@@ -119,7 +120,7 @@ impl Upload {
 }
 
 impl Tail {
-    /// The arguments behind a value that was refused, if there are any.
+    /// The arguments behind a refused value, if any.
     pub(in crate::execute::resp) fn of_refused(args: usize) -> Option<Tail> {
         (args > 0).then_some(Tail { value: None, args })
     }
@@ -144,7 +145,7 @@ impl Tail {
         output: &mut Output,
     ) {
         if let Some((key, draft, value_bytes)) = self.value {
-            // The slot may have become another node's while the value came.
+            // The slot may have moved to another node while the value arrived.
             if let Err(failure) = may_set(&key, session, context) {
                 context.counters.times.note_rejected(Verb::Set);
                 append_failure(&failure, session.proto, context, output);

@@ -1,7 +1,7 @@
-//! Login: whose a connection of the binary protocol is, by SASL, on a server with users.
+//! Login: SASL logins of the binary protocol, on a server with users.
 //!
-//! The mechanism is PLAIN: whom to act for, a name and a password, with zero bytes between them;
-//! the first is not looked at. As with memcached, whoever has not logged in may ask for mechanisms
+//! The mechanism is PLAIN: an authorization identity, a name and a password, separated by zero
+//! bytes; the first is ignored. As in memcached, an unauthenticated client may ask for mechanisms
 //! and the version; anything else ends the connection.
 //!
 //! Source: RFC 4616; memcached 1.6.45, proto_bin.c.

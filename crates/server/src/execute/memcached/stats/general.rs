@@ -1,4 +1,4 @@
-//! `stats` without a word behind it, and `stats settings`.
+//! `stats` without an argument, and `stats settings`.
 
 use std::sync::atomic::Ordering;
 
@@ -44,7 +44,7 @@ fn process(context: Context<'_>, out: &mut Vec<u8>) {
 
 fn connections(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {
     let (totals, state) = (&figures.totals, context.state);
-    // Relaxed: a figure to look at.
+    // Relaxed: only reported.
     let open = state.connections.load(Ordering::Relaxed);
     stat(out, "max_connections", state.settings.max_connections);
     stat(out, "curr_connections", open);
@@ -122,7 +122,7 @@ fn server(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What became of the cache of a server before this one.
+/// The result of restoring an earlier server's cache.
 fn restored(context: Context<'_>, out: &mut Vec<u8>) {
     let Some(restored) = context.state.cache.restored() else {
         return;

@@ -47,8 +47,8 @@ pub(super) fn misses(figures: &Figures, out: &mut Vec<u8>) {
     stat(out, "misses:deleted", engine.missed_deleted);
 }
 
-/// stats hotkeys: the keys read most in the last minute or so, percent-encoded.
-/// A limited user sees those that it may use.
+/// stats hotkeys: the keys read most in the last minute or so, percent-encoded. A limited user sees
+/// those that it may use.
 pub(super) fn hot_keys(user: Option<&Arc<User>>, context: Context<'_>, out: &mut Vec<u8>) {
     let hottest = context.cache().hottest_keys(HOT_KEYS_MAX);
     let space = context.state.shared_space();
@@ -68,8 +68,8 @@ pub(super) fn hot_keys(user: Option<&Arc<User>>, context: Context<'_>, out: &mut
     }
 }
 
-/// stats compression: the key prefixes that were looked at, percent-encoded, those that save the
-/// most first. A limited user sees those of which it may use all keys.
+/// stats compression: the sampled key prefixes, percent-encoded, the largest savings first. A
+/// limited user sees the prefixes of which it may use all keys.
 pub(super) fn compression(user: Option<&Arc<User>>, context: Context<'_>, out: &mut Vec<u8>) {
     let (cache, databases) = (context.cache(), &context.state.databases);
     let prefixes = compression::prefixes(cache, databases, user.map(|user| &**user));

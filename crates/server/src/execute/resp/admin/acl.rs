@@ -1,4 +1,4 @@
-//! ACL: who may do what, in Redis's words. Users are changed in their file alone.
+//! ACL: users and their permissions, in Redis's terms. Users are changed only in their file.
 //!
 //! Source: redis.io/docs/latest/commands/acl-getuser and its neighbours.
 
@@ -85,7 +85,7 @@ pub(in crate::execute::resp) fn is_in(row: &Command, category: &[u8]) -> bool {
     categories.any(|one| one.as_bytes().eq_ignore_ascii_case(category))
 }
 
-/// The users that there are: those of the file, or the one whose password all clients have.
+/// All users: those of the file, or the default user with the server's password.
 fn all(state: &State) -> Vec<Arc<User>> {
     match &state.users {
         Some(users) => users.all(),

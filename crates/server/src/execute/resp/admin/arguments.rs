@@ -1,9 +1,9 @@
-//! Arguments: what COMMAND DOCS says of a command's arguments, of which redis-cli makes its hints.
+//! Arguments: the argument descriptions of COMMAND DOCS, which redis-cli shows as hints.
 //!
 //! A line of assets/arguments.txt is a command: its name, a tab, its arguments. An argument is
-//! `name=TOKEN:type`, with `?` if it is optional, `*` if there may be several, `+` if each of them
-//! has the token, and what it consists of in parentheses. The types are the first letters of
-//! Redis's: key, string, integer, double, pattern, unix-time, token, oneof, block.
+//! `name=TOKEN:type`, with `?` if it is optional, `*` if it may repeat, `+` if each repetition has
+//! the token, and its sub-arguments in parentheses. The types are the first letters of Redis's:
+//! key, string, integer, double, pattern, unix-time, token, oneof, block.
 //!
 //! Source of the lines: COMMAND DOCS of Valkey 9.1; commands of later versions of Redis and of this
 //! server follow the same rules.
@@ -29,7 +29,7 @@ pub(super) fn of(name: &str) -> &'static str {
     found.unwrap_or("")
 }
 
-/// Writes arguments as COMMAND DOCS tells them.
+/// Writes arguments in the format of COMMAND DOCS.
 pub(super) fn describe(reply: &mut Reply<'_>, arguments: &'static str) {
     describe_all(reply, arguments, &mut 0);
 }
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// How many arguments a text has, those inside of others too.
+    /// Number of arguments in a text, including nested ones.
     fn count(text: &'static str) -> usize {
         let (mut count, mut rest) = (0, text);
         while let Some((argument, behind)) = Argument::first(rest) {

@@ -19,7 +19,7 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::net::output::Output;
 
-/// The answer of a server that is no node of a cluster.
+/// The error of a server that is not a cluster node.
 const DISABLED: Failure = Failure::text("ERR This instance has cluster support disabled");
 /// Most keys that CLUSTER GETKEYSINSLOT answers.
 const KEYS_MAX: usize = 10_000;
@@ -114,7 +114,7 @@ pub(in crate::execute::resp) fn key_slot(call: &mut Call<'_>) -> Outcome {
     call.integer(slot_of(call.args[2]).into())
 }
 
-/// The slot that a command names, or `bad` if there is none of that number.
+/// The slot that a command names, or `bad` if the number is not a slot.
 fn slot(call: &Call<'_>, bad: Failure) -> Result<u16, Failure> {
     cluster(call)?;
     let number = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;

@@ -1,5 +1,4 @@
-//! CONFIG: what is shown and changed under Redis's names for settings; what a change does stands in
-//! `changes.rs`.
+//! CONFIG: shows and changes settings by Redis's names; `changes.rs` applies the changes.
 
 use crate::config::limits::CONFIG_PATTERNS_MAX;
 use crate::config::parameters::Refused;
@@ -53,7 +52,7 @@ pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     call.ok()
 }
 
-/// CONFIG REWRITE: settings come from flags, the environment and a file that is only read.
+/// CONFIG REWRITE: refused, because the configuration file is never written.
 pub(in crate::execute::resp) fn rewrite(_call: &mut Call<'_>) -> Outcome {
     Err(Failure::text(
         "ERR The server is running without a config file",

@@ -13,7 +13,7 @@ use crate::keyspace::kind;
 /// Longest time that DEBUG SLEEP keeps an event loop from its clients.
 const SLEEP_S_MAX: f64 = 60.0;
 
-/// The answer of a server whose settings do not say so.
+/// The error if the settings do not allow DEBUG.
 pub(in crate::execute::resp) const NOT_ALLOWED: Failure = Failure::text(
     "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you \
      can run it from a local connection, otherwise you need to set this option in the \

@@ -41,7 +41,7 @@ pub(in crate::execute::resp) fn start(call: &mut Call<'_>) -> Outcome {
     call.ok()
 }
 
-/// What the arguments ask for.
+/// The measurement that the arguments describe.
 fn measurement_of(call: &Call<'_>) -> Result<Measurement, Failure> {
     let [word, count, rest @ ..] = &call.args[2..] else {
         return Err(Failure::text("ERR METRICS parameter is required"));
@@ -123,7 +123,7 @@ fn take_metrics(measurement: &mut Measurement, metrics: &[&[u8]]) -> Result<(), 
     Ok(())
 }
 
-/// Takes so many slots of this node's.
+/// Parses the slots of a measurement, which have to belong to this node.
 fn take_slots(
     measurement: &mut Measurement,
     call: &Call<'_>,
@@ -194,7 +194,7 @@ pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
         None => own_slots(call, call.context.state.cluster.as_deref()),
     };
     let mut reply = call.reply();
-    // One map of each node, for those who join them.
+    // One map per node, for clients that combine them.
     reply.array(1);
     let sampled = measured.of.slots.is_some() && measured.of.sample_ratio > 1;
     let selected = measured.of.slots.is_some();
@@ -279,7 +279,7 @@ fn append_runs(reply: &mut Reply<'_>, runs: &[(u16, u16)]) {
     }
 }
 
-/// What all commands cost together, and those that were sampled or selected.
+/// The total cost of all commands, and of those that were sampled or selected.
 fn append_costs(
     reply: &mut Reply<'_>,
     measured: &Measured,
@@ -323,7 +323,7 @@ fn append_costs(
     field(reply, "net-bytes-all-commands-all-slots", all.bytes);
 }
 
-/// The heaviest keys, with their weights in units of so many.
+/// The heaviest keys, with their weights in the given unit.
 fn append_keys(reply: &mut Reply<'_>, name: &str, (keys, unit): (&HeavyKeys, u64), most: usize) {
     let heaviest = keys.heaviest(most);
     reply.bulk(name);

@@ -1,7 +1,7 @@
-//! INFO: the server's figures in sections, with the names that monitoring of Redis reads.
+//! INFO: the server's metrics in sections, with the names that Redis monitoring reads.
 //!
-//! What has no counterpart here and is looked for by exporters or libraries stands at the value
-//! that says so: no replica, nothing saved, not loading.
+//! Fields without a counterpart here that exporters or libraries read have a neutral value: no
+//! replica, nothing saved, not loading.
 
 mod key_sizes; // how long values are, counted when it is asked for
 mod recent; // fields of later versions
@@ -26,12 +26,12 @@ use crate::observe::counters::Totals;
 use crate::observe::counters::times::CommandTimes;
 use crate::system::process;
 
-/// Key prefixes shown of those that compression looked at.
+/// Key prefixes shown of those that compression has sampled.
 const PREFIXES_MAX: usize = 64;
-/// Most figures that one answer holds space for at first.
+/// Initial capacity of one reply.
 const TEXT_BYTES: usize = 8 << 10;
 
-/// What the sections are written from.
+/// The data that the sections are written from.
 struct InfoFacts<'c> {
     call: &'c Call<'c>,
     engine: Stats,
@@ -83,7 +83,7 @@ impl InfoText {
         }
     }
 
-    /// A number of bytes, and again as people like it.
+    /// A number of bytes, also in human-readable form.
     fn bytes(&mut self, name: &str, bytes: u64) {
         self.field(name, bytes);
         self.field(&format!("{name}_human"), human(bytes));
@@ -139,8 +139,8 @@ impl<'c> InfoFacts<'c> {
         }
     }
 
-    /// Shows each command that was asked for since the last reset: its name, its calls, and what is
-    /// known of them.
+    /// Calls `show` for each command used since the last reset, with its name, its calls, and its
+    /// statistics.
     fn each_command(&self, mut show: impl FnMut(&str, u64, &CommandTimes)) {
         let (calls, mut times) = (self.calls(), self.call.context.state.times_since_reset());
         let mut show = |name: &str, verb: Verb| {
@@ -199,7 +199,7 @@ fn server(facts: &InfoFacts<'_>, text: &mut InfoText) {
 
 fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
-    // Relaxed: a figure to look at.
+    // Relaxed: only reported.
     let connected = state.connections.load(Ordering::Relaxed);
     text.field("connected_clients", connected);
     text.field("cluster_connections", 0);
@@ -242,7 +242,7 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.bytes("used_memory_rss", resident);
     text.bytes("used_memory_peak", *peak);
     let state = facts.call.context.state;
-    // Relaxed: a figure to look at.
+    // Relaxed: only reported.
     let peak_s = state.used_bytes_peak_unix_s.load(Ordering::Relaxed);
     text.field("used_memory_peak_time", peak_s);
     text.field("used_memory_peak_perc", percent(*used, *peak));
@@ -438,7 +438,7 @@ fn cpu(facts: &InfoFacts<'_>, text: &mut InfoText) {
     recent::cpu(facts, text);
 }
 
-/// What compression saves of the values of each key prefix, the most first.
+/// What compression saves for the values of each key prefix, the largest savings first.
 fn compressed_prefixes(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     let user = facts.call.session.identity.last_user();
@@ -490,7 +490,7 @@ fn error_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     }
 }
 
-/// What the databases hold that have memory of their own.
+/// The contents of the databases with their own memory.
 fn kept(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     let shares = state.settings.keep.shares().iter();
@@ -505,7 +505,7 @@ fn kept(facts: &InfoFacts<'_>, text: &mut InfoText) {
     }
 }
 
-/// Databases that hold something; Datadog divides by what stands here.
+/// Databases that are not empty; Datadog divides by these values.
 fn keyspace(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     let mut left = facts.engine.items;
@@ -523,7 +523,7 @@ fn keyspace(facts: &InfoFacts<'_>, text: &mut InfoText) {
     }
 }
 
-/// A number of bytes as people like it.
+/// A number of bytes in human-readable form.
 fn human(bytes: u64) -> String {
     for (unit, shift) in [("G", 30), ("M", 20), ("K", 10)] {
         if bytes >> shift > 0 {

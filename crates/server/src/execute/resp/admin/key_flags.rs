@@ -9,7 +9,7 @@ use cellar_protocol::resp::command::{Command, Flags, Keys};
 /// Flags of a key.
 pub(super) type FlagWords = &'static [&'static str];
 
-/// What a command does with its first key, and with the others if that differs.
+/// How a command uses its first key, and the others if that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyFlags {
     pub(super) first: FlagWords,
@@ -31,7 +31,7 @@ const REMOVES: FlagWords = &["RM", "delete"];
 const READS_OR_CHANGES: FlagWords = &["RW", "access", "update", "variable_flags"];
 const NO_KEY: FlagWords = &["not_key"];
 
-/// What any request of a command may do with its keys.
+/// How any request of a command may use its keys.
 pub(super) fn of_command(row: &Command) -> KeyFlags {
     let (first, others) = match row.verb {
         Verb::Bitop
@@ -117,7 +117,7 @@ fn of_all_keys(row: &Command) -> FlagWords {
         | Verb::Zremrangebyscore
         | Verb::Zremrangebyrank
         | Verb::Zremrangebylex => TAKES_OUT,
-        // Where they store stands behind a word.
+        // Their destination key follows a keyword.
         Verb::Sort | Verb::Georadius | Verb::Georadiusbymember => READS,
         verb if looks_only(verb) => LOOKS,
         Verb::Ssubscribe | Verb::Sunsubscribe | Verb::Spublish => NO_KEY,
@@ -127,7 +127,7 @@ fn of_all_keys(row: &Command) -> FlagWords {
     }
 }
 
-/// Whether it tells of a key no more than that it is there, its kind or its size.
+/// Whether it reveals of a key only its existence, kind or size.
 const fn looks_only(verb: Verb) -> bool {
     matches!(
         verb,
@@ -151,7 +151,7 @@ const fn looks_only(verb: Verb) -> bool {
     )
 }
 
-/// What this request does with its keys.
+/// How this request uses its keys.
 pub(super) fn of_request(row: &Command, request: &[&[u8]]) -> KeyFlags {
     let has = |word: &str| {
         let mut words = request.iter().skip(3);
@@ -185,7 +185,7 @@ fn is_read_only(request: &[&[u8]]) -> bool {
     !words.any(|arg| arg.eq_ignore_ascii_case(b"set") || arg.eq_ignore_ascii_case(b"incrby"))
 }
 
-/// Where keys with one role stand.
+/// The positions of keys with one role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeySpec {
     pub(super) words: FlagWords,

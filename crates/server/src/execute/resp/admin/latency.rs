@@ -119,7 +119,7 @@ pub(in crate::execute::resp) fn history(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// What is kept of the kind with this name; nothing of others.
+/// The history of the event with this name; empty for unknown names.
 fn history_of(call: &Call<'_>, name: &[u8]) -> LatencyHistory {
     let events = &call.context.state.latency_events;
     LatencyEvent::find(name).map_or_else(LatencyHistory::default, |event| events.history(event))
@@ -195,7 +195,7 @@ fn draw(event: LatencyEvent, history: &LatencyHistory, now_s: u64) -> String {
     text
 }
 
-/// How long ago, in few letters.
+/// An age, abbreviated.
 fn age(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),

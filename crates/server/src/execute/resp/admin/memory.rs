@@ -37,14 +37,14 @@ pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// MEMORY PURGE: background maintenance wins back what is dead and gives it to the system, beside
-/// requests, for the next ten seconds; `--release-memory` does so all the time.
+/// MEMORY PURGE: background maintenance reclaims memory and returns it to the system, beside
+/// requests, for the next ten seconds; `--release-memory` does so permanently.
 pub(in crate::execute::resp) fn purge(call: &mut Call<'_>) -> Outcome {
     call.cache().purge();
     call.ok()
 }
 
-/// MEMORY USAGE: header, key, value and bookkeeping in the item; its place in the index is not
+/// MEMORY USAGE: header, key, value and bookkeeping in the item; its entry in the index is not
 /// counted.
 pub(in crate::execute::resp) fn usage(call: &mut Call<'_>) -> Outcome {
     for option in call.args[3..].chunks(2) {
@@ -70,7 +70,7 @@ pub(in crate::execute::resp) fn usage(call: &mut Call<'_>) -> Outcome {
     }
 }
 
-/// A figure of MEMORY STATS.
+/// A value of MEMORY STATS.
 enum Figure {
     Bytes(u64),
     Share(f64),
@@ -115,7 +115,7 @@ pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
         ("allocator.resident", bytes(resident)),
         ("allocator-fragmentation.ratio", share(active, used)),
         ("allocator-fragmentation.bytes", bytes(engine.free_bytes)),
-        // `allocator.resident` is all of the process, so nothing lies over it.
+        // `allocator.resident` is the whole process, so the overhead is zero.
         ("allocator-rss.ratio", share(resident, active)),
         (
             "allocator-rss.bytes",

@@ -1,7 +1,7 @@
-//! Unsupported: commands about modules and replication, of which there are none.
+//! Unsupported: commands about modules and replication, which do not exist here.
 //!
-//! Tools ask them of any server, so that the answer says what is so: MODULE LIST is empty, and a
-//! server that replicates nobody is what REPLICAOF NO ONE asks for.
+//! Tools send them to any server, so the replies state the facts: MODULE LIST is empty, and
+//! REPLICAOF NO ONE succeeds on a server without replication.
 
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;

@@ -24,14 +24,13 @@ use crate::net::output::Output;
 /// A command with so few arguments changes one key, and is one step however many clients track it.
 const FEW_ARGS: usize = 2;
 
-/// Clients that are told of one step's changes, each once for each key: 0.1 to 0.4 microseconds
-/// each.
+/// Invalidations that one step may cause, one per client and key: 0.1 to 0.4 microseconds each.
 const TOLD_MAX: usize = 1 << 14;
 
-/// Bytes of arguments that are kept in the turn that read them.
+/// Bytes of arguments that are copied in the iteration that read them.
 const COPIED_BYTES_MAX: usize = 8 << 20;
 
-/// How the answers of the chunks become one.
+/// How the replies of the chunks are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Join {
     /// Integers: their sum.
@@ -46,7 +45,7 @@ enum Join {
     Array,
 }
 
-/// Where the list of arguments stands.
+/// The position of the list of arguments.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     /// Arguments before the list.
@@ -67,7 +66,7 @@ const fn rule(head: usize, group: usize, join: Join) -> Option<Rule> {
     })
 }
 
-/// The rule for a command on keys of which nobody sees a chunk done, unless there are very many.
+/// The rule for a command that is atomic, unless it has very many keys.
 const fn one_step_rule(group: usize, join: Join) -> Option<Rule> {
     Some(Rule {
         head: 1,
@@ -77,7 +76,7 @@ const fn one_step_rule(group: usize, join: Join) -> Option<Rule> {
     })
 }
 
-/// The rule for a command's list; none if it is not worked off in chunks.
+/// The rule for a command's list; none if it is not executed in chunks.
 fn rule_of(verb: Verb) -> Option<Rule> {
     match verb {
         Verb::Exists | Verb::Touch => rule(1, 1, Join::Sum),
@@ -147,16 +146,16 @@ fn rule_for(command: &Command, args: &[&[u8]]) -> Option<Rule> {
     rule_of(command.verb)
 }
 
-/// A command that is worked off in chunks.
+/// A command that is executed in chunks.
 #[derive(Debug)]
 struct ChunkedCommand {
     command: &'static Command,
     args: Arguments,
     rule: Rule,
-    /// The first argument that is not worked off.
+    /// The first argument that is not executed yet.
     next: usize,
-    /// Where the chunk ends that begins there; the same place if that is still open. It stays while
-    /// something is made for the chunk, whoever tracks its keys meanwhile.
+    /// The end of the next chunk; equal to its start if not determined yet. It stays the same
+    /// during the chunk's preparation, even if other clients start to track its keys.
     end: usize,
     sum: i64,
     /// The client's session, as far as such commands need it.
@@ -164,8 +163,7 @@ struct ChunkedCommand {
     is_silent: bool,
 }
 
-/// Whether a command has more arguments than one turn takes, or more clients to tell of what it
-/// changes.
+/// Whether a command has more arguments than one iteration takes, or causes more invalidations.
 #[inline]
 pub(in crate::execute::resp) fn is_long(call: &Call<'_>) -> bool {
     let count = call.args.len();
@@ -173,7 +171,7 @@ pub(in crate::execute::resp) fn is_long(call: &Call<'_>) -> bool {
     count > STEP_ITEMS || may_tell && has_much_to_tell(call)
 }
 
-/// Whether one step would tell too many.
+/// Whether one step would cause too many invalidations.
 fn has_much_to_tell(call: &Call<'_>) -> bool {
     changes_keys(call.command.verb)
         && rule_of(call.command.verb)
@@ -186,7 +184,7 @@ fn changes_keys(verb: Verb) -> bool {
 }
 
 impl Rule {
-    /// How many arguments of the list make no more than [`TOLD_MAX`] clients be told.
+    /// How many arguments of the list cause at most [`TOLD_MAX`] invalidations.
     fn within(&self, args: &[&[u8]], context: Context<'_>) -> usize {
         let keys = args[self.head..].iter().step_by(self.group).copied();
         let tracking = &context.state.observer.tracking;
@@ -194,10 +192,10 @@ impl Rule {
     }
 }
 
-/// Runs a command with very many arguments: in chunks, or whole if it may be long.
+/// Runs a command with very many arguments: in chunks, or at once if that is allowed.
 ///
 /// # Errors
-/// What its handler says if it is not in chunks; that there are too many arguments.
+/// The error of its handler if it is not in chunks; that it has too many arguments.
 pub(in crate::execute::resp) fn run_long(call: &mut Call<'_>) -> Outcome {
     call.context.pass.note_heavy();
     let count = call.args.len();
@@ -215,7 +213,7 @@ pub(in crate::execute::resp) fn run_long(call: &mut Call<'_>) -> Outcome {
     };
     let args = kept_args(call)?;
     let session = call.session.for_steps(call.context.state);
-    // Decoding and keeping very many arguments is a turn's work.
+    // Decoding and copying very many arguments is enough for one iteration.
     Ok(Flow::Unfinished(Box::new(ChunkedCommand {
         command: call.command,
         args,
@@ -228,10 +226,10 @@ pub(in crate::execute::resp) fn run_long(call: &mut Call<'_>) -> Outcome {
     })))
 }
 
-/// A copy of the arguments; of very long ones it is made in turns.
+/// A copy of the arguments; very long ones are copied over several iterations.
 ///
 /// # Errors
-/// [`Failure::NoRoomYet`] if the command is to be run once more.
+/// [`Failure::NoRoomYet`] if the command has to run again.
 fn kept_args(call: &Call<'_>) -> Result<Arguments, Failure> {
     let preparation = &call.session.preparation;
     if let Some(args) = preparation.take_arguments() {
@@ -265,10 +263,10 @@ impl ChunkedCommand {
         end.min(self.next + self.rule.within(&args, context).max(group))
     }
 
-    /// Works off the next chunk, or makes something of what that needs.
+    /// Executes the next chunk, or a step of its preparation.
     ///
     /// # Errors
-    /// What the first chunk says; of a sum, what any chunk says.
+    /// The error of the first chunk; for a sum, of any chunk.
     fn work_off(&mut self, context: Context<'_>, output: &mut Output) -> Result<(), Failure> {
         let Rule { head, join, .. } = self.rule;
         if self.end == self.next {
@@ -332,7 +330,7 @@ impl ChunkedCommand {
         Ok(())
     }
 
-    /// Works off one chunk, and answers behind the last.
+    /// Executes one chunk, and answers after the last.
     fn next_part(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Outcome {
         self.work_off(context, output)?;
         if self.next < self.args.len() {
@@ -381,7 +379,7 @@ fn number_of(answer: &[u8]) -> i64 {
     digits.and_then(parse_integer).unwrap_or(0)
 }
 
-/// Drops the line at `start` that tells an array's length.
+/// Removes the line at `start` with an array's length.
 fn drop_head(out: &mut Vec<u8>, start: usize) {
     let line = memchr::memchr(b'\n', &out[start..]).map_or(0, |end| end + 1);
     out.drain(start..start + line);

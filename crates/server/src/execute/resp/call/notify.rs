@@ -5,7 +5,7 @@ use crate::execute::resp::call::Call;
 pub(in crate::execute::resp) use crate::clients::events::Class;
 
 impl Call<'_> {
-    /// Tells that `event` happened to `key` of the session's database.
+    /// Publishes that `event` happened to `key` of the session's database.
     #[inline]
     pub(in crate::execute::resp) fn notify(
         &mut self,
@@ -17,7 +17,7 @@ impl Call<'_> {
         observer.notify(class, event, key, self.session.database);
     }
 
-    /// Tells that `event` happened to these fields of the first key, a hash.
+    /// Publishes that `event` happened to these fields of the first key, a hash.
     #[inline]
     pub(in crate::execute::resp) fn notify_fields<'f>(
         &mut self,

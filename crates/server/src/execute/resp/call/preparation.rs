@@ -23,11 +23,11 @@ thread_local! {
 }
 
 impl Call<'_> {
-    /// Shows `decide` the item of `key` and does what it says; see
+    /// Passes the item of `key` to `decide` and applies its decision; see
     /// [`Cache::update`](cellar_engine::Cache::update).
     ///
     /// # Errors
-    /// What the cache says; [`Error::NoRoomYet`] if the command is to be run once more.
+    /// The cache's; [`Error::NoRoomYet`] if the command has to run again.
     pub(in crate::execute::resp) fn change<R>(
         &self,
         key: Key<'_>,
@@ -63,7 +63,7 @@ impl Call<'_> {
     /// Stores an argument if the condition in `options` holds.
     ///
     /// # Errors
-    /// What the cache says; [`Failure::NoRoomYet`] if the command is to be run once more.
+    /// The cache's; [`Failure::NoRoomYet`] if the command has to run again.
     pub(in crate::execute::resp) fn set(
         &self,
         key: Key<'_>,
@@ -103,7 +103,7 @@ impl Call<'_> {
         let (cache, preparation) = (self.cache(), &self.session.preparation);
         let is_there = || cache.facts(key, |_| ()).is_some();
         match options.when {
-            // What is not stored is not copied either.
+            // A value that is not stored is not copied either.
             When::Absent if is_there() => return Ok(Stored::NotStored),
             When::Present if !is_there() => return Ok(Stored::NotStored),
             _ => {}
@@ -123,11 +123,11 @@ impl Call<'_> {
         Ok(cache.set(key, value, options)?)
     }
 
-    /// Has those of several values that are long brought to where they will be stored, and room
-    /// cleared for the others, before the first of them is.
+    /// Copies the long ones of several values to their final memory, and reclaims memory for the
+    /// others, before the first of them is stored.
     ///
     /// # Errors
-    /// [`Failure::NoRoomYet`] if the command is to be run once more.
+    /// [`Failure::NoRoomYet`] if the command has to run again.
     pub(in crate::execute::resp) fn foresee(
         &self,
         pairs: &[(Key<'_>, &[u8])],
@@ -155,10 +155,10 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// A copy of an argument that outlives it.
+    /// An owned copy of an argument.
     ///
     /// # Errors
-    /// [`Failure::NoRoomYet`] if the command is to be run once more.
+    /// [`Failure::NoRoomYet`] if the command has to run again.
     pub(in crate::execute::resp) fn copy_of(&self, place: usize) -> Result<Vec<u8>, Failure> {
         let preparation = &self.session.preparation;
         if let Some(copy) = preparation.take_arguments() {

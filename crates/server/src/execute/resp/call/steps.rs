@@ -1,14 +1,14 @@
 //! Steps: a command splits its work and its reply into pieces and does one in each iteration of
 //! the event loop. Short commands finish in the first iteration.
 //!
-//! A step is a closure that does a piece and says whether that was the last. A client that runs a
-//! transaction or a script has its answer at once: there all steps are done one after the other.
+//! A step is a closure that does a piece and returns whether it was the last. In a transaction or a
+//! script the reply is due at once: there all steps run one after the other.
 //!
 //! A command whose steps gather more than half of `--client-memory` before its reply begins is
 //! refused.
 //!
-//! Invariant: a step appends about [`STEP_BYTES`] at most, or works on about [`STEP_ITEMS`]. What a
-//! command changes it changes in its last step, or before it gathers anything.
+//! Invariant: a step appends about [`STEP_BYTES`] at most, or processes about [`STEP_ITEMS`]. A
+//! command changes data in its last step, or before it gathers anything.
 //! Why: docs/decisions/0026. Tests: tests/complexity.rs, tests/gathering.rs.
 
 use std::fmt;
@@ -28,15 +28,15 @@ use crate::system::clock::Stopwatch;
 pub(in crate::execute::resp) const STEP_BYTES: usize = 64 << 10;
 /// Keys or members that one step works on.
 pub(in crate::execute::resp) const STEP_ITEMS: usize = 4_096;
-/// The same of keys that are to be remembered, too, for CLIENT TRACKING: to enter one takes longer
-/// than to read it, above all if another is dropped for it.
+/// The same for keys that are also registered for CLIENT TRACKING: that takes longer than to read
+/// them, above all if another key is dropped from the table.
 pub(in crate::execute::resp) const TRACKED_STEP_ITEMS: usize = 512;
 
 /// How long a command runs steps in its first event-loop iteration, in microseconds. Most commands
 /// finish in that time; to yield would cost more than their remaining steps.
 pub(in crate::execute::resp) const FIRST_TURN_US: u64 = 50;
 
-/// What an argument that is kept takes beside its bytes.
+/// Memory of a kept argument beside its bytes.
 const ARG_BYTES: usize = 32;
 
 /// Whether more is to come.
@@ -129,8 +129,8 @@ impl Call<'_> {
     /// Runs the first steps now, and the others in the connection's next event-loop iterations.
     ///
     /// # Errors
-    /// If it gathers more than a client may have, or if the answer has to be given at once and is
-    /// too long for that.
+    /// If it gathers more than a client may use, or if the reply is due at once and too long for
+    /// that.
     pub(in crate::execute::resp) fn in_steps(
         &mut self,
         step: impl FnMut(Context<'_>, &mut Output) -> Progress + Send + 'static,

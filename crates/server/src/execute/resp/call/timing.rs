@@ -28,22 +28,22 @@ use crate::observe::hot_keys::Cost;
 use crate::observe::latency_events::LatencyEvent;
 use crate::system::clock::Stopwatch;
 
-/// What stands in listings in the place of a secret.
+/// Replaces secrets in listings.
 const REDACTED: &[u8] = b"(redacted)";
 
-/// What a command has taken.
+/// The cost of a command.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::execute::resp) struct Spent {
     /// Nanoseconds.
     pub(in crate::execute::resp) ns: u64,
-    /// Bytes of its request; none if that came earlier, in a script or a transaction.
+    /// Bytes of its request; none if that arrived earlier, in a script or a transaction.
     pub(in crate::execute::resp) request_bytes: Option<usize>,
     /// Bytes of its reply.
     pub(in crate::execute::resp) reply_bytes: usize,
 }
 
 impl Spent {
-    /// What a log of this kind compares with its threshold.
+    /// The value that a log of this kind compares with its threshold.
     fn amount(&self, kind: LogKind) -> Option<u64> {
         match kind {
             LogKind::Slow => Some(self.ns / 1_000),
@@ -63,7 +63,7 @@ pub(in crate::execute::resp) fn is_quick(call: &Call<'_>) -> bool {
 }
 
 /// Logs the reply of a command of constant time that was not timed, if it is large; `before` are
-/// the bytes that waited before it ran.
+/// the unwritten bytes before it ran.
 #[inline]
 pub(in crate::execute::resp) fn note_reply_since(call: &mut Call<'_>, before: usize) {
     let bytes = reply_bytes(call.output).saturating_sub(before);
@@ -78,7 +78,7 @@ pub(in crate::execute::resp) fn note_reply_since(call: &mut Call<'_>, before: us
     }
 }
 
-/// Logs the reply of a command that was not looked at otherwise, if it is large.
+/// Logs the reply of a command that is not timed, if it is large.
 #[cold]
 pub(in crate::execute::resp) fn note_reply(
     command: &Command,
@@ -173,7 +173,7 @@ pub(in crate::execute::resp) fn reply_bytes(output: &mut Output) -> usize {
     output.bytes().len() + output.pinned_bytes()
 }
 
-/// Bytes of a request that came by itself.
+/// Bytes of a request that arrived by itself.
 pub(in crate::execute::resp) fn request_bytes(args: &[&[u8]], session: &Session) -> Option<usize> {
     let came = !session.is_script && session.in_exec.is_none();
     came.then(|| frame_bytes(args.iter().map(|arg| arg.len())))
@@ -210,7 +210,7 @@ pub(in crate::execute::resp) fn measure(
 pub(in crate::execute::resp) fn frame_bytes(
     lengths: impl ExactSizeIterator<Item = usize>,
 ) -> usize {
-    // A length stands between a sign and the end of its line.
+    // A length is framed by a type byte and a line end.
     let head = |number: usize| match number {
         0..10 => 4,
         10..100 => 5,
@@ -220,7 +220,7 @@ pub(in crate::execute::resp) fn frame_bytes(
     count + lengths.map(|bytes| head(bytes) + bytes + 2).sum::<usize>()
 }
 
-/// Shows a command to those who monitor.
+/// Sends a command to the monitoring clients.
 #[inline]
 pub(in crate::execute::resp) fn show(
     command: &Command,
@@ -277,7 +277,7 @@ fn tell_misses(call: &Call<'_>) {
     }
 }
 
-/// Tells how long a command took, and logs it if it was slow or large.
+/// Records the duration of a command, and logs it if it was slow or large.
 pub(in crate::execute::resp) fn note(
     command: &Command,
     client: &Client,
@@ -326,9 +326,9 @@ fn log(
     });
 }
 
-/// The arguments of a command without what is secret.
+/// The arguments of a command without secrets.
 ///
-/// Source: Redis 7, `redactClientCommandArgument` and who calls it.
+/// Source: Redis 7, `redactClientCommandArgument` and its callers.
 pub(in crate::execute::resp) fn redacted<'a>(
     command: &Command,
     args: &[&'a [u8]],
@@ -346,7 +346,7 @@ pub(in crate::execute::resp) fn redacted<'a>(
             }
             0..0
         }
-        // Names and values take turns; a value whose name is one of a secret is one.
+        // Names and values alternate; the value of a secret setting is a secret.
         Verb::ConfigSet => {
             for place in (2..args.len().saturating_sub(1)).step_by(2) {
                 if is_secret(args[place]) {
@@ -375,7 +375,7 @@ fn is_secret(parameter: &[u8]) -> bool {
 #[derive(Debug)]
 struct TimedSteps {
     rest: Box<dyn Unfinished>,
-    /// What it took so far.
+    /// Its cost so far.
     spent: Spent,
     command: &'static Command,
     args: ShownArgs,

@@ -1,4 +1,4 @@
-//! Connection commands: who a client is, what it speaks, which database it uses.
+//! Connection commands: a client's login, protocol version and database.
 //!
 //! Source: redis.io/docs/latest/commands/hello and its neighbours.
 
@@ -19,7 +19,7 @@ use crate::config::parameters::REDIS_VERSION;
 use crate::execute::context::Flow;
 use crate::execute::resp::session::{ReplyMode, Session};
 
-/// The answer to a number that Redis would not take for an `int`.
+/// The error for a number that does not fit into Redis's `int`.
 const OUTSIDE_OF_INT: Failure =
     Failure::text("ERR value is out of range, value must between -2147483648 and 2147483647");
 
@@ -141,15 +141,15 @@ pub(in crate::execute::resp) fn set_name(call: &Call<'_>, name: &[u8]) -> Result
     Ok(())
 }
 
-/// What became of a client's user and password.
+/// The result of checking a user and password.
 enum Admission {
-    /// They are right: those of this user, where there are users.
+    /// They are right, for this user if users are configured.
     Known(Option<Login>),
-    /// They are not, or not yet: the connection ends, or waits.
+    /// They are wrong or still being checked: the connection ends, or waits.
     Not(Flow),
 }
 
-/// Compares user and password; without a file of users there is one user, `default`.
+/// Checks user and password; without a users file the only user is `default`.
 fn enter(call: &mut Call<'_>, user: Option<&[u8]>, password: &[u8]) -> Result<Admission, Failure> {
     match &call.context.state.users {
         Some(users) => enter_as_user(call, users, (user, password)),
@@ -187,7 +187,7 @@ fn enter_with_password(
     }
 }
 
-/// Compares a password with those of a user.
+/// Checks a password of a user.
 fn enter_as_user(
     call: &mut Call<'_>,
     users: &Users,
@@ -205,7 +205,7 @@ fn enter_as_user(
     }
 }
 
-/// Makes the connection that of who has said the right password.
+/// Assigns the connection to the user who has logged in.
 fn admit(call: &mut Call<'_>, login: Option<Login>) {
     let state = call.context.state;
     match (login, &state.users) {
@@ -214,7 +214,7 @@ fn admit(call: &mut Call<'_>, login: Option<Login>) {
     }
 }
 
-/// Answers a wrong name or password; ACL LOG tells the name.
+/// Answers a wrong name or password; ACL LOG records the name.
 fn refuse_password(call: &mut Call<'_>, user: &[u8]) -> Result<Admission, Failure> {
     let object = call.args[0].to_vec();
     let state = call.context.state;
@@ -235,7 +235,7 @@ fn too_many(wait_s: u64) -> Failure {
     Failure::Text(text.into())
 }
 
-/// Tells a client why its connection ends.
+/// Sends a client the reason for closing its connection.
 fn close(call: &mut Call<'_>, failure: &Failure) -> Admission {
     append_failure(failure, call.session.proto, call.context, call.output);
     Admission::Not(Flow::Close)
@@ -265,7 +265,7 @@ pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn quit(call: &mut Call<'_>) -> Outcome {
     call.reply().ok();
-    // It is over now for others, however long the connection still takes to end.
+    // Other clients no longer see it, however long the connection still takes to close.
     call.session.leave(call.context.state);
     Ok(Flow::Close)
 }

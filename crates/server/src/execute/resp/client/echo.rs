@@ -1,7 +1,7 @@
-//! Echo: messages that go back as they came.
+//! Echo: messages that are returned unchanged.
 //!
-//! A long one takes the bytes over in which it came, and goes back a piece in each turn; then they
-//! are freed in pieces, too, as each page costs the system something.
+//! A long one takes over its request's buffer, and is sent a piece per iteration; then the buffer
+//! is freed in pieces, too, because each page costs the system some time.
 //!
 //! Tests: tests/turns.rs, tests/client_memory.rs, tests/complexity.rs.
 
@@ -15,19 +15,19 @@ use crate::net::output::Output;
 /// A message of more bytes goes back in pieces: no such request was read by way of the arena, so
 /// its bytes are its own.
 const WHOLE_BYTES_MAX: usize = ARENA_BYTES;
-/// Bytes that one turn sends.
+/// Bytes that one iteration sends.
 const PIECE_BYTES: usize = 1 << 20;
-/// Bytes that one turn frees.
+/// Bytes that one iteration frees.
 const FREED_BYTES: usize = 8 << 20;
 
-/// A message on its way back.
+/// A message being returned.
 #[derive(Debug)]
 struct Returning {
     /// Its request, once it is taken over.
     frame: Vec<u8>,
-    /// Where the rest of the message lies: in memory, until then, and then in the request.
+    /// Where the rest of the message begins: in memory at first, and then in the request.
     from: usize,
-    /// Bytes of it that are left.
+    /// Bytes of it still to send.
     left: usize,
     /// Whether all of it is answered, and only its bytes are left.
     is_answered: bool,
@@ -46,7 +46,7 @@ impl Unfinished for Returning {
         }
         let end = self.from + self.left.min(PIECE_BYTES);
         let Some(piece) = self.frame.get(self.from..end) else {
-            // Nobody has handed the request over.
+            // The request's buffer was not handed over.
             return Flow::Close;
         };
         output.bytes().extend_from_slice(piece);

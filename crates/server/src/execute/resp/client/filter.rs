@@ -13,9 +13,9 @@ use crate::execute::resp::listing::{capabilities, letters};
 
 const BAD_ID: Failure = Failure::text("ERR Invalid client ID");
 
-/// Letters that stand for something in Redis's and Valkey's listings of clients.
+/// The flag letters of Redis's and Valkey's client listings.
 const LETTERS: &[u8] = b"AbBcdeiMNOPrRSStTuUxIEk";
-/// Letters that stand for a capability.
+/// The capability letters.
 const CAPABILITIES: &[u8] = b"r";
 
 /// Whether a text behind ID is the next word rather than a number.
@@ -44,7 +44,7 @@ fn ip(peer: &str) -> &[u8] {
     ip.trim_matches(['[', ']']).as_bytes()
 }
 
-/// What kind of client is meant.
+/// The type of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Type {
     Normal,
@@ -69,7 +69,7 @@ impl Type {
     }
 }
 
-/// What a client may be.
+/// A property to filter clients by.
 #[derive(Debug)]
 enum Trait<'a> {
     Ids(HashSet<u64>),
@@ -86,14 +86,14 @@ enum Trait<'a> {
     Letters(&'a [u8]),
     /// The same of what it is capable of.
     Capabilities(&'a [u8]),
-    /// It came at least so many seconds ago.
+    /// It connected at least so many seconds ago.
     OlderThan(u64),
-    /// It was last heard of at least so many seconds ago.
+    /// It was last active at least so many seconds ago.
     IdleFor(u64),
 }
 
 impl<'a> Trait<'a> {
-    /// What a word asks for that stood behind `NOT-` or not, of a server of so many databases.
+    /// Parses a word, behind `NOT-` or not, for a server of so many databases.
     fn parse(
         (is_negated, word): (bool, &[u8]),
         value: &'a [u8],
@@ -154,7 +154,7 @@ impl<'a> Trait<'a> {
     }
 }
 
-/// Whether a client has given itself this name; as in Valkey, nobody has an empty one.
+/// Whether a client has this name; as in Valkey, an empty name matches no client.
 fn is_given(name: &[u8], wanted: &[u8]) -> bool {
     !wanted.is_empty() && name == wanted
 }
@@ -206,24 +206,24 @@ fn letters_of<'a>(
     Err(Failure::Text(text.into()))
 }
 
-/// One thing that clients are to be, or not to be.
+/// A property that clients must have, or must not have.
 #[derive(Debug)]
 struct Condition<'a> {
     is_negated: bool,
     of: Trait<'a>,
 }
 
-/// Which clients are meant: those that meet all conditions, no two of which are of one kind.
+/// The clients that satisfy all conditions, no two of which are of one kind.
 #[derive(Debug, Default)]
 pub(in crate::execute::resp) struct Filter<'a> {
     conditions: Vec<Condition<'a>>,
-    /// Not the one who asks.
+    /// The asking client, if it is excluded.
     not: Option<u64>,
     is_kill: bool,
 }
 
 impl<'a> Filter<'a> {
-    /// What CLIENT LIST was given by the client `own`, of a server of so many databases.
+    /// Parses the arguments of CLIENT LIST from the client `own`, on a server of so many databases.
     pub(in crate::execute::resp) fn of_list(
         args: &[&'a [u8]],
         own: u64,
@@ -234,7 +234,7 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    /// What CLIENT KILL was given by the client `own`.
+    /// Parses the arguments of CLIENT KILL from the client `own`.
     pub(in crate::execute::resp) fn of_kill(
         args: &[&'a [u8]],
         own: u64,
@@ -270,7 +270,7 @@ impl<'a> Filter<'a> {
         })
     }
 
-    /// Reads words and values; behind ID and NOT-ID stand numbers up to the next word.
+    /// Parses words and values; ID and NOT-ID are followed by numbers up to the next word.
     fn parse(&mut self, args: &[&'a [u8]], own: u64, databases: usize) -> Result<(), Failure> {
         let mut rest = args;
         while let [word, value, behind @ ..] = rest {
@@ -308,8 +308,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Adds a condition: numbers to those that stand before, any other in the place of one of its
-    /// kind.
+    /// Adds a condition: numbers extend an earlier condition, any other replaces one of its kind.
     fn add(&mut self, is_negated: bool, of: Trait<'a>) {
         let mut conditions = self.conditions.iter_mut();
         let before = conditions.find(|other| {

@@ -14,7 +14,7 @@ use crate::execute::resp::call::Call;
 use crate::execute::resp::call::steps::STEP_ITEMS;
 use crate::execute::section::keys_of;
 
-/// The use counters that are to be as they are after a command: of its keys, if it only reads.
+/// The use counters to restore after a command: of its keys, if it only reads.
 pub(in crate::execute::resp) fn uses<'c>(call: &Call<'c>) -> Vec<(Key<'c>, Uses)> {
     let Call { command, args, .. } = call;
     let only_reads = command.flags.has(Flags::READONLY) && command.verb != Verb::Touch;

@@ -1,8 +1,8 @@
-//! CLIENT TRACKING and what belongs to it.
+//! CLIENT TRACKING and related commands.
 //!
-//! Keys are remembered before the command runs, so that no change falls between its reads and the
-//! table. Source: redis.io/docs/latest/develop/reference/client-side-caching; the replies and their
-//! texts are those of redis-server 7. Tests: tests/resp_tracking.rs.
+//! Keys are registered before the command runs, so no change is missed between its reads and the
+//! registration. Source: redis.io/docs/latest/develop/reference/client-side-caching; the replies
+//! and their texts are those of redis-server 7. Tests: tests/resp_tracking.rs.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::clients::tracking::{Mode, as_writer};
 use crate::config::limits::{PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, TRACKED_KEYS_MAX, entry_bytes};
 use crate::execute::resp::session::Session;
 
-/// Runs `run` so that a client that does not want to hear of its own changes does not.
+/// Runs `run` so that a client with NOLOOP is not notified of its own changes.
 pub(in crate::execute::resp) fn write_as<R>(client: &Client, run: impl FnOnce() -> R) -> R {
     if Mode::of(client).has(Mode::NOLOOP) {
         as_writer(client.id, run)
@@ -29,7 +29,7 @@ pub(in crate::execute::resp) fn write_as<R>(client: &Client, run: impl FnOnce() 
     }
 }
 
-/// For whom the keys of a command that reads are to be remembered.
+/// The client that the keys of a reading command are registered for.
 pub(in crate::execute::resp) fn reader(session: &Session) -> Option<Arc<Client>> {
     let Session {
         tracked, client, ..
@@ -37,7 +37,7 @@ pub(in crate::execute::resp) fn reader(session: &Session) -> Option<Arc<Client>>
     (tracked.is_on && tracked.remembers(client)).then(|| Arc::clone(client))
 }
 
-/// Remembers the keys of a command that reads, unless it does so itself.
+/// Registers the keys of a reading command, unless it does so itself.
 ///
 /// # Errors
 /// That they are too many.
@@ -54,7 +54,7 @@ pub(in crate::execute::resp) fn remember(call: &Call<'_>) -> Result<(), Failure>
         command: Some(call.command),
         args: call.args.iter().copied().collect(),
     };
-    // Fewer arguments are no more keys.
+    // Fewer arguments cannot be more keys.
     let may_be_too_many = client.is_some() && call.args.len() > TRACKED_KEYS_MAX;
     if may_be_too_many && request.keys().count() > TRACKED_KEYS_MAX {
         return Err(Failure::text(
@@ -73,12 +73,12 @@ pub(in crate::execute::resp) fn remember(call: &Call<'_>) -> Result<(), Failure>
     Ok(())
 }
 
-/// The answer to who may not use all databases.
+/// The error for a user who may not use all databases.
 const OF_DATABASES: Failure = Failure::text(
     "NOPERM Tracking tells of keys of all databases, and this user may not use all of them",
 );
 
-/// What CLIENT TRACKING was given.
+/// The arguments of CLIENT TRACKING.
 #[derive(Default)]
 struct TrackingOptions<'a> {
     mode: Mode,
@@ -139,8 +139,8 @@ impl<'a> TrackingOptions<'a> {
         Err(Failure::text(text))
     }
 
-    /// Refuses prefixes beyond those of a user, who without any is told of its own; and users of
-    /// some databases, as a name is told whatever database it has changed in.
+    /// Refuses prefixes beyond those of a user, who gets its own prefixes by default; and users
+    /// limited to some databases, because invalidations name keys of any database.
     fn confine(&mut self, user: &'a User) -> Result<(), Failure> {
         if !user.databases.is_empty() {
             return Err(OF_DATABASES);
@@ -154,7 +154,7 @@ impl<'a> TrackingOptions<'a> {
         Ok(())
     }
 
-    /// Refuses prefixes that are too long or too many, and those of which one begins with another.
+    /// Refuses prefixes that are too long or too many, and those that begin with another one.
     fn check_prefixes(&self, session: &Session) -> Result<(), Failure> {
         if self
             .prefixes
@@ -167,11 +167,11 @@ impl<'a> TrackingOptions<'a> {
         if session.tracked.held_bytes() + asked.sum::<usize>() > PREFIX_BYTES_MAX {
             return Err(Failure::text("ERR too many prefixes"));
         }
-        // Each with its place among those that are asked for.
+        // Each with its position among the requested ones.
         let present = session.tracked.prefixes.iter().map(|it| (&**it, None));
         let asked = self.prefixes.iter().copied().zip((0..).map(Some));
         let mut all: Vec<(&[u8], Option<usize>)> = present.chain(asked).collect();
-        // What begins with a prefix stands behind it, so the first of them is the next in order.
+        // A longer prefix sorts behind its beginning, so a conflict is with the next in order.
         all.sort();
         for pair in all.windows(2) {
             let [(prefix, place), (longer, longer_place)] = *pair else {
@@ -198,7 +198,7 @@ fn redirect(call: &Call<'_>, number: &[u8]) -> Result<Option<Arc<Client>>, Failu
     }
     let id = u64::try_from(number).ok();
     let found = id.and_then(|id| call.context.state.clients.find(id));
-    // What a user hears is for no one else, and nobody is sent what it did not ask for.
+    // A user's invalidations are for no other user, and no client is sent what it did not ask for.
     let own = call
         .session
         .identity

@@ -1,8 +1,8 @@
-//! RESTORE: a value from the bytes that DUMP made of one, here or in a Redis.
+//! RESTORE: stores a value from the bytes of DUMP, of this server or of Redis.
 //!
-//! Checksum, entries and what becomes of them are worked off in steps; a small dump is one. Nothing
-//! is stored before all of it has been found to be right. What is stored meanwhile counts: without
-//! REPLACE it stays.
+//! Checksum, entries and their conversion are processed in steps; a small dump takes one. Nothing
+//! is stored before all of it has been validated. A value stored meanwhile counts: without REPLACE
+//! it stays.
 //!
 //! Source: redis.io/docs/latest/commands/restore.
 
@@ -32,9 +32,9 @@ use crate::net::output::Output;
 
 /// Bytes that one step sums, copies or decompresses.
 const STEP_WORK: usize = 1 << 20;
-/// What reading an entry takes, in bytes of such work.
+/// The cost of reading an entry, as bytes of work.
 const ENTRY_WORK: usize = 512;
-/// Highest frequency that FREQ names.
+/// Highest frequency that FREQ accepts.
 const FREQUENCY_MAX: i64 = 255;
 
 const BAD_CHECKSUM: Failure = Failure::text("ERR DUMP payload version or checksum are wrong");
@@ -138,13 +138,13 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
     call.work_in_steps(work)
 }
 
-/// What is done next.
+/// The next stage.
 enum Stage {
     Summing {
         sum: Checksum,
         at: usize,
     },
-    /// Room is made for a value that lies in these bytes of the payload.
+    /// Reserving memory for a value in these bytes of the payload.
     MakingRoom {
         room: Reserved,
         from: std::ops::Range<usize>,
@@ -180,7 +180,7 @@ struct Restoring {
 }
 
 impl Restoring {
-    /// Works until about so much is done; whether there is more.
+    /// Works until about one step is done; returns whether more is left.
     fn work(&mut self, context: Context<'_>) -> Result<Progress, Failure> {
         let mut left = STEP_WORK;
         while left > 0 {
@@ -243,7 +243,7 @@ impl Restoring {
         })
     }
 
-    /// Sums some bytes more; behind the last the payload is opened.
+    /// Adds some bytes to the checksum; after the last the payload is parsed.
     fn sum(
         &mut self,
         mut sum: Checksum,
@@ -293,7 +293,7 @@ impl Restoring {
         )
     }
 
-    /// Copies some bytes of a value more, and stores it behind the last.
+    /// Copies some more bytes of a value, and stores it after the last.
     fn copy(
         &mut self,
         (mut draft, from, done): (Draft, std::ops::Range<usize>, usize),
@@ -326,7 +326,7 @@ impl Restoring {
         Ok(Stage::Over)
     }
 
-    /// Goes on with a collection whose entries are all read, and stores it in the end.
+    /// Continues with a collection whose entries are all read, and finally stores it.
     fn build(
         &mut self,
         mut builder: Builder,
@@ -342,7 +342,7 @@ impl Restoring {
         self.kind = builder.kind();
         let (value, deadline) = builder.finish(context)?;
         if value.is_empty() {
-            // All its fields are over.
+            // All its fields have expired.
             return self.drop_old(context).map(|()| Stage::Over);
         }
         self.deadline = deadline;
@@ -368,7 +368,7 @@ impl Restoring {
         self.deadline.has_passed(context.cache().now())
     }
 
-    /// Removes what the key has, instead of storing what is over.
+    /// Removes the key's value, instead of storing an expired one.
     fn drop_old(&self, context: Context<'_>) -> Result<(), Failure> {
         let key = context.cache().key_in(self.space, &self.key)?;
         if self.replaces {

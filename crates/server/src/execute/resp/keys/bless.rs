@@ -1,7 +1,7 @@
 //! Bless: BLESS, which asks that a key is never evicted.
 //!
-//! A database of `--noeviction-databases` keeps that promise for all of its keys, the others for
-//! none. So BLESS tells what is so, and returns an error where it would have to change it.
+//! A database of `--noeviction-databases` guarantees that for all of its keys, the others for none.
+//! So BLESS reports the fact, and returns an error where it would have to change it.
 //!
 //! Source: Redis 8.12: redis.io/docs/latest/commands/bless. Why: docs/decisions/0089.
 //! Tests: tests/keep.rs.
@@ -12,7 +12,7 @@ use crate::execute::resp::keys::scan::{ScanPart, ScanRequest, answer, cursor_of,
 
 /// The one flag.
 const NO_EVICT: &str = "NO-EVICT";
-/// Keys that a call of BLESS SCAN wants to show if it is not told.
+/// Keys that a call of BLESS SCAN returns by default.
 const COUNT: &[u8] = b"1024";
 
 /// Whether the session's database evicts nothing.
@@ -25,7 +25,7 @@ fn check_flag(flag: &[u8]) -> Result<(), Failure> {
     is_known.then_some(()).ok_or(Failure::Syntax)
 }
 
-/// The key has to be there.
+/// Checks that the key exists.
 fn check_key(call: &Call<'_>) -> Result<(), Failure> {
     let found = call.cache().facts(call.key_at(2)?, |_| ());
     found.ok_or(Failure::text("ERR no such key"))

@@ -1,13 +1,13 @@
 //! Cluster scan: CLUSTERSCAN, which lists the keys of one node after the other.
 //!
-//! A cursor is `fingerprint-{tag}-place`: the map that the scan goes by, a hash tag of the node's
-//! first slot, by which clients find the node, and how far its scan has come. The nodes come in the
-//! order of their first slots. Valkey walks slot by slot; here a node walks its keys once, whatever
-//! their slots, because they are not ordered by slot.
+//! A cursor is `fingerprint-{tag}-place`: the cluster map of the scan, a hash tag of the node's
+//! first slot, by which clients find the node, and the position in its scan. The nodes follow in
+//! the order of their first slots. Valkey walks slot by slot; here a node walks its keys once,
+//! whatever their slots, because they are not ordered by slot.
 //!
-//! A cursor of another map begins the scan anew, since a node may have come before its turn; keys
-//! are then shown twice. So does one whose place is another run's of the node's server, from the
-//! node's first key on.
+//! A cursor of another map restarts the scan, since a new node may have been skipped; keys are then
+//! returned twice. A cursor from an earlier run of the node's server restarts at the node's first
+//! key.
 //!
 //! Source: valkey.io/commands/clusterscan; the replies of Valkey 9.1. Tests: tests/cluster.rs.
 
@@ -35,7 +35,7 @@ struct ClusterCursor<'a> {
 
 impl<'a> ClusterCursor<'a> {
     /// # Errors
-    /// That it is none.
+    /// That it is invalid.
     fn parse(text: &'a [u8]) -> Result<ClusterCursor<'a>, Failure> {
         let (fingerprint, rest) = cut(text, b"-{").ok_or(INVALID)?;
         let (tag, place) = cut(rest, b"}-").ok_or(INVALID)?;
@@ -49,7 +49,7 @@ impl<'a> ClusterCursor<'a> {
     }
 }
 
-/// What stands before and behind a mark of two bytes.
+/// The text before and behind a separator of two bytes.
 fn cut<'a>(text: &'a [u8], mark: &[u8; 2]) -> Option<(&'a [u8], &'a [u8])> {
     let at = text.windows(2).position(|two| two == mark)?;
     Some((&text[..at], &text[at + 2..]))
@@ -104,7 +104,7 @@ pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
     answer(call, &next, &part)
 }
 
-/// Answers where a scan begins; any node does, whosever the slot is.
+/// Answers the start of a scan, which is valid on any node, whichever node owns the slot.
 fn begin(call: &mut Call<'_>, table: &SlotTable, slot: u16) -> Outcome {
     let cursor = cursor_at(&map_of(table), &tag_of(slot), 0);
     let mut reply = call.reply();
@@ -123,7 +123,7 @@ fn map_of(table: &SlotTable) -> String {
     format!("{:016x}", table.fingerprint)
 }
 
-/// What tells the runs of servers from each other.
+/// Distinguishes the runs of servers.
 fn run_of(call: &Call<'_>) -> String {
     call.context.state.run_id.chars().take(RUN_DIGITS).collect()
 }

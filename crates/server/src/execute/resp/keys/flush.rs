@@ -15,7 +15,7 @@ pub(in crate::execute::resp) fn dbsize(call: &mut Call<'_>) -> Outcome {
     let stats = match call.context.is_in_step() || !call.cache().has_claims() {
         true => call.cache().space_stats(call.space()),
         false => {
-            // Else a key that others rename would be counted twice, or not at all.
+            // Otherwise a key that another client renames could be counted twice, or not at all.
             let _claims = call.cache().claim_all(Intent::Read);
             call.cache().space_stats(call.space())
         }

@@ -1,8 +1,8 @@
 //! Listing: KEYS, in steps.
 //!
-//! The reply is gathered as it will be sent, because its head says how many keys there are. The
-//! engine lists a key twice only if very much is moved meanwhile ([`Cache::keys`]). What is stored
-//! or removed between two steps is listed or not, as in SCAN.
+//! The reply is gathered as it will be sent, because its head has the number of keys. The engine
+//! lists a key twice only if very much is moved meanwhile ([`Cache::keys`]). A key stored or
+//! removed between two steps may or may not be listed, as in SCAN.
 //!
 //! [`Cache::keys`]: cellar_engine::Cache::keys
 
@@ -20,10 +20,10 @@ use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::patterns::pattern;
 use crate::net::output::Output;
 
-/// What a stretch of the cache counts for beside the live items in it: there may be hundreds that
-/// are over and have not been swept up yet.
+/// The cost of a cache stretch beside its live items: it may hold hundreds of expired items that
+/// are not reclaimed yet.
 const STRETCH_ITEMS: usize = 64;
-/// What a piece of the reply is allocated with: a step's bytes, and most stretches' behind them.
+/// Initial capacity of a piece of the reply: a step's bytes, and most stretches' behind them.
 const PIECE_BYTES: usize = STEP_BYTES + STEP_BYTES / 4;
 /// Bytes that count for an item.
 const ITEM_BYTES: usize = STEP_BYTES / STEP_ITEMS;
@@ -42,9 +42,9 @@ pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
     call.work_in_steps(listing)
 }
 
-/// How far a listing has come.
+/// The state of a listing.
 enum At {
-    /// The cache is looked through.
+    /// Walking the cache.
     Cache(ScanCursor),
     /// The elements are answered.
     Answering,
@@ -53,7 +53,7 @@ enum At {
 struct Listing {
     space: Space,
     pattern: Pattern,
-    /// Whose keys alone are listed.
+    /// Only keys of this user are listed.
     user: Option<Arc<User>>,
     proto: Proto,
     at: At,
@@ -63,8 +63,7 @@ struct Listing {
 }
 
 impl Work for Listing {
-    /// Does so much that the loop can turn to others: [`STEP_ITEMS`] keys, or as many bytes as
-    /// count for them.
+    /// Does one iteration's work: [`STEP_ITEMS`] keys, or as many bytes as count for them.
     fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress {
         let mut work = 0;
         while work < STEP_ITEMS {
@@ -85,8 +84,7 @@ impl Work for Listing {
 }
 
 impl Listing {
-    /// Looks through a stretch of the cache; behind the last one it answers how many keys there
-    /// are.
+    /// Walks a stretch of the cache; after the last one it answers the number of keys.
     fn gather(&mut self, cursor: ScanCursor, context: Context<'_>, output: &mut Output) -> usize {
         let mut work = STRETCH_ITEMS;
         // A stretch has about as many bytes of keys as a step appends.

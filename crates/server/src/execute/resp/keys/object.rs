@@ -1,4 +1,4 @@
-//! Object: the inner facts of a value that OBJECT tells.
+//! Object: internal facts of a value that OBJECT returns.
 //!
 //! Source: redis.io/docs/latest/commands/object-encoding and its neighbours.
 
@@ -9,7 +9,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::values::update;
 use crate::keyspace::kind;
 
-/// Looks without counting as a use.
+/// Reads without counting as a use.
 const QUIETLY: Lookup = Lookup {
     touch: None,
     vivify: None,
@@ -36,7 +36,7 @@ fn answer(call: &mut Call<'_>, number: Option<i64>) -> Outcome {
     DONE
 }
 
-/// The name that Redis would have for how such a value is kept.
+/// The name of the encoding that Redis would have for such a value.
 pub(in crate::execute::resp) fn encoding(call: &mut Call<'_>) -> Outcome {
     let key = call.key_at(2)?;
     let cache = call.cache();
@@ -56,8 +56,8 @@ pub(in crate::execute::resp) fn encoding(call: &mut Call<'_>) -> Outcome {
 
 /// Seconds since the last use.
 ///
-/// Which moment that was is kept from the first question on; before, it is known of keys that
-/// nobody has used. Of others Redis's refusal under such a policy is the answer.
+/// The moment is recorded from the first query on; before that it is known only for keys that were
+/// never used. For other keys the reply is Redis's error under an LFU policy.
 pub(in crate::execute::resp) fn idletime(call: &mut Call<'_>) -> Outcome {
     const UNKNOWN: Failure = Failure::text(
         "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that of this \
@@ -68,7 +68,7 @@ pub(in crate::execute::resp) fn idletime(call: &mut Call<'_>) -> Outcome {
         return answer(call, None);
     };
     call.cache().note_uses(call.key_at(2)?)?;
-    // Since the store of this second is no second.
+    // A store in this second has an idle time of zero.
     if !is_known && idle_s > 0 {
         return Err(UNKNOWN);
     }
@@ -80,10 +80,10 @@ pub(in crate::execute::resp) fn refcount(call: &mut Call<'_>) -> Outcome {
     answer(call, count)
 }
 
-/// How often a key was used of late, on Redis's scale up to 255.
+/// The recent use frequency of a key, on Redis's scale up to 255.
 ///
-/// Eviction counts to 3. Of the keys that are read most the server knows more: their reads of the
-/// last minute or so, which become the count that Redis would have come to, as a rule.
+/// Eviction counts to 3. For the most-read keys the server knows more: their reads of the last
+/// minute or so, converted to the count that Redis would typically have.
 pub(in crate::execute::resp) fn freq(call: &mut Call<'_>) -> Outcome {
     let frequency = facts(call, |facts| i64::from(facts.frequency))?;
     let gets = call.cache().recent_gets(call.key_at(2)?);

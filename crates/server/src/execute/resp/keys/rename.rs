@@ -1,7 +1,7 @@
 //! RENAME, MOVE and COPY: giving a value another key, here or in another database.
 //!
-//! All of them are one step for others, since two keys change. A long value is copied before, a
-//! piece a turn; what became of its key meanwhile counts.
+//! All of them are atomic, since two keys change. A long value is copied before, a piece per
+//! iteration; changes of its key meanwhile count.
 //!
 //! Source: redis.io/docs/latest/commands/rename, copy and move.
 
@@ -23,8 +23,8 @@ fn value_of(call: &Call<'_>, key: Key<'_>) -> Result<Option<Handle>, Failure> {
     })
 }
 
-/// Longest value that is given another key: if it changes again and again while it is copied ahead,
-/// it is copied in one step.
+/// Longest value that may get another key: if it keeps changing while its copy is prepared, it is
+/// copied in one step.
 const MOVED_BYTES_MAX: usize = 24 << 20;
 
 /// Stores a copy of a value; whether the condition held.

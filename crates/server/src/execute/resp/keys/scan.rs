@@ -1,10 +1,9 @@
 //! Scan: SCAN and RANDOMKEY.
 //!
-//! The cursor is the engine's; a key that exists during the whole scan is shown once, but for what
-//! `Cache::keys` says.
-//! COUNT is how many keys are wanted before a call ends. A call shows up to seven more, since the
-//! engine lists a bucket at a time, or fewer, since it ends after it has looked at so many whatever
-//! they were.
+//! The cursor is the engine's; a key that exists during the whole scan is returned once, with the
+//! exception that `Cache::keys` names. COUNT is how many keys are wanted before a call ends. A call
+//! returns up to seven more, since the engine lists a bucket at a time, or fewer, since it ends
+//! after it has examined so many keys of any kind.
 //!
 //! Source: redis.io/docs/latest/commands/scan.
 
@@ -23,15 +22,15 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern;
 use crate::keyspace::kind;
 
-/// Keys that a call wants to show if it is not told.
+/// Keys that a call returns by default.
 const COUNT: usize = 10;
-/// Stretches of the cache that a call looks through at most: each may hold hundreds of items that
-/// are over and have not been swept up yet.
+/// Stretches of the cache that a call walks at most: each may hold hundreds of expired items that
+/// are not reclaimed yet.
 const STRETCHES_MAX: usize = 128;
-/// Keys that a call looks at before it ends with fewer keys than it wants, give or take a stretch:
-/// a COUNT above it asks for no more, so that no call takes long.
+/// Keys that a call examines before it ends with fewer keys than requested, give or take a stretch:
+/// a larger COUNT has no effect, so that no call takes long.
 const LOOKS_MAX: usize = 16_384;
-/// Bytes of keys that it looks at.
+/// Bytes of keys that it examines.
 const LOOK_BYTES_MAX: usize = 1 << 20;
 
 /// Draws of RANDOMKEY for a user of some keys.
@@ -44,9 +43,9 @@ pub(super) struct KeyFilter<'a> {
     pattern: Option<Pattern>,
     /// The name of a kind.
     kind: Option<&'a [u8]>,
-    /// Whose keys alone are shown.
+    /// Only keys of this user are returned.
     user: Option<Arc<User>>,
-    /// The one slot whose keys are shown.
+    /// The one slot whose keys are returned.
     pub(super) slot: Option<u16>,
 }
 
@@ -67,7 +66,7 @@ impl KeyFilter<'_> {
     }
 }
 
-/// What a scan shows, and how much of it in one call.
+/// The keys that a scan returns, and how many in one call.
 pub(super) struct ScanRequest<'a> {
     pub(super) filter: KeyFilter<'a>,
     count: usize,
@@ -117,7 +116,7 @@ pub(super) struct ScanPart {
     pub(super) shown: usize,
     /// They, as they will be sent.
     pub(super) keys: Vec<u8>,
-    /// Where the next call goes on; none at the end.
+    /// Where the next call resumes; none at the end.
     pub(super) next: Option<ScanCursor>,
 }
 
@@ -146,7 +145,7 @@ pub(super) fn answer(call: &mut Call<'_>, cursor: impl AsRef<[u8]>, part: &ScanP
     DONE
 }
 
-/// Looks through a part of the cache.
+/// Walks a part of the cache.
 pub(super) fn part_of(call: &Call<'_>, cursor: ScanCursor, request: &ScanRequest<'_>) -> ScanPart {
     let (filter, count) = (&request.filter, request.count);
     let mut keys = Vec::new();
@@ -184,7 +183,7 @@ pub(super) fn cursor_of(text: &[u8]) -> Result<ScanCursor, Failure> {
         .ok_or(Failure::text("ERR invalid cursor"))
 }
 
-/// RANDOMKEY; of a user of some keys one of those, if a few draws come upon one.
+/// RANDOMKEY; for a limited user one of its keys, if a few draws find one.
 pub(in crate::execute::resp) fn randomkey(call: &mut Call<'_>) -> Outcome {
     let (cache, space) = (call.cache(), call.space());
     let user = call.session.limited_user();

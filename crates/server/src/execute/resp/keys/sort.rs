@@ -1,8 +1,8 @@
-//! SORT and SORT_RO: the elements of a list or set in order, or what other keys say of them.
+//! SORT and SORT_RO: the elements of a list or set in order, or values of other keys for them.
 //!
-//! The value is taken in one step and stays as it is then. Elements are weighed in steps; those of
-//! each step are put in order by themselves, and the first of all comes next. Other keys are read
-//! when their element's turn comes, so what is stored meanwhile is seen, except in a transaction.
+//! The value is taken in one step as it is then. Elements are weighed in steps; those of each step
+//! are sorted as a run, and the runs are merged. Other keys are read when their element is output,
+//! so changes meanwhile are seen, except in a transaction.
 //!
 //! Source: redis.io/docs/latest/commands/sort.
 
@@ -33,15 +33,15 @@ use cellar_values::list::{Edit, List, Side};
 /// Elements that one step weighs or answers if other keys are read for them.
 const LOOKUPS_MAX: usize = STEP_ITEMS / 4;
 
-/// What an element goes by.
+/// The sort key of an element.
 #[derive(Clone, Debug)]
 enum Weight {
-    /// As it stands in its value.
+    /// Its position in the value.
     Place,
     Number(f64),
     /// Its own bytes.
     Itself,
-    /// What another key says; what says nothing comes first.
+    /// The value of another key; a missing one sorts first.
     Text(Option<Box<[u8]>>),
 }
 
@@ -54,7 +54,7 @@ struct Weighed {
     number: u32,
 }
 
-/// An element that comes before all others of its run.
+/// The first remaining element of its run.
 struct Coming {
     weighed: Weighed,
     /// Its bytes, if elements are compared by them.
@@ -123,12 +123,12 @@ struct Sorting {
     /// Bytes of the weights.
     bytes: usize,
     has_odd_number: bool,
-    /// Elements to be left out, and then to be told.
+    /// Elements to skip, and then to output.
     skipped: usize,
     left: usize,
 }
 
-/// What another key says of an element: shown to `read` if it is a string, or a field of a hash.
+/// Reads another key for an element: calls `read` with it if it is a string, or a field of a hash.
 fn refer<R>(
     context: Context<'_>,
     space: Space,
@@ -196,7 +196,7 @@ impl Sorting {
     /// Weighs some elements more.
     ///
     /// # Errors
-    /// If the weights are too long, or are no numbers in the end.
+    /// If the weights are too long, or are not numbers.
     fn gather(&mut self, context: Context<'_>) -> Result<Progress, Failure> {
         let Some(value) = self.value.take() else {
             return Ok(Progress::Last);
@@ -241,7 +241,7 @@ impl Sorting {
         Ok(Progress::Last)
     }
 
-    /// Has an element of a run come in its turn.
+    /// Offers the next element of a run for the merge.
     fn offer(&mut self, elements: &Elements<'_>, run: usize, place: usize) {
         let Some(weighed) = self.runs[run].get_mut(place) else {
             self.runs[run] = Vec::new();
@@ -271,7 +271,7 @@ impl Sorting {
         Some(coming.weighed.at)
     }
 
-    /// Shows some elements more that are told.
+    /// Outputs some more elements.
     fn show(&mut self, mut show: impl FnMut(&Sorting, &[u8]) -> bool) -> Progress {
         let Some(value) = self.value.take() else {
             return Progress::Last;
@@ -309,13 +309,13 @@ impl Sorting {
         }
     }
 
-    /// How many values are told.
+    /// Number of values to output.
     fn values(&self) -> usize {
         self.left * self.asking.gets.len().max(1)
     }
 }
 
-/// The number that a text begins and ends with, as C reads it, and whether it is none.
+/// The number that a text consists of, as C parses it, and whether it is invalid.
 fn number_of(text: &[u8]) -> (Weight, bool) {
     let end = memchr::memchr(0, text).unwrap_or(text.len());
     let text = &text[..end];
@@ -362,7 +362,8 @@ impl Work for Telling {
     }
 }
 
-/// Answers what a key says of an element; how many bytes of that are sent from the cache's memory.
+/// Answers the value of a key for an element; returns how many bytes of it are sent from the
+/// cache's memory.
 fn answer(
     context: Context<'_>,
     space: Space,
@@ -397,7 +398,7 @@ pub(in crate::execute::resp) fn sort(call: &mut Call<'_>) -> Outcome {
     let (asking, destination) = Asking::parse(call)?;
     let proto = call.session.proto;
     let Some(destination) = destination else {
-        // What few elements refer to is read before anybody else changes it.
+        // The keys that few elements refer to are read atomically.
         return call.as_step(|call| {
             let sorting = begin(call, asking, false)?;
             call.work_in_steps(Telling {
@@ -408,7 +409,7 @@ pub(in crate::execute::resp) fn sort(call: &mut Call<'_>) -> Outcome {
         });
     };
     let mut sorting = call.as_step(|call| begin(call, asking, true))?;
-    // What few elements come to is stored before anybody else has a turn.
+    // The result of few elements is stored atomically.
     let mut list = Arguments::default();
     let begun = call.as_step(|call| {
         let bytes_max = call.cache().collection_bytes_max();
@@ -426,7 +427,7 @@ pub(in crate::execute::resp) fn sort(call: &mut Call<'_>) -> Outcome {
     store_in_steps(call, destination, sorting, list)
 }
 
-/// Takes the value of the first key, which is to be stored in order or told.
+/// Takes the value of the first key, to be stored sorted or returned.
 fn begin(call: &mut Call<'_>, mut asking: Asking, is_stored: bool) -> Result<Sorting, Failure> {
     let found = call.cache().get(call.first_key()?, |item| {
         elements::has_elements(item.kind).then(|| item.pin())
@@ -449,7 +450,7 @@ fn begin(call: &mut Call<'_>, mut asking: Asking, is_stored: bool) -> Result<Sor
     Ok(Sorting::of(call, asking, value))
 }
 
-/// Adds what some elements come to; a failure if that is longer than a value.
+/// Adds the output of some elements; fails if it is longer than a value may be.
 fn fill(
     sorting: &mut Sorting,
     list: &mut Arguments,
@@ -487,7 +488,7 @@ fn too_long() -> Failure {
     Failure::text("ERR collection exceeds maximum allowed size (max-value)")
 }
 
-/// Goes on where one step was not enough.
+/// Continues if one step was not enough.
 fn store_in_steps(
     call: &mut Call<'_>,
     destination: &[u8],

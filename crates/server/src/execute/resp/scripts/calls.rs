@@ -1,7 +1,7 @@
 //! Script calls: the commands that a script runs, on behalf of its client.
 //!
 //! They have a session of their own: the client's database, replies in the version the script
-//! chose, no transaction. SELECT inside a script is over when the script is.
+//! chose, no transaction. SELECT inside a script has no effect after it.
 
 use std::borrow::Cow;
 
@@ -73,7 +73,7 @@ impl<'c> Caller<'c> {
         Ok(command)
     }
 
-    /// Runs a command to its end, or until the script's time is over; the error is the failure's
+    /// Runs a command to its end, or until the script's time limit; the error is the failure's
     /// text.
     fn execute(
         &mut self,
@@ -103,8 +103,8 @@ impl<'c> Caller<'c> {
     }
 }
 
-/// The refusal of a command that is not there, with its name, which Redis leaves out: who moves to
-/// a server that lacks one has to know which.
+/// The error for an unknown command, with its name, which Redis leaves out: a user who migrates to
+/// a server without a command has to know which.
 #[cold]
 fn unknown(words: &[&[u8]]) -> Cow<'static, str> {
     let words: Vec<String> = words

@@ -1,7 +1,7 @@
-//! Functions: FCALL and FCALL_RO, and FUNCTION, which keeps their libraries.
+//! Functions: FCALL and FCALL_RO, and FUNCTION, which manages their libraries.
 //!
-//! A library is run once when it comes, to learn its functions, and by each event loop before its
-//! first call of one. All loops see it as soon as its client has its answer.
+//! A library is run once when it is loaded, to learn its functions, and by each event loop before
+//! its first call of one. All loops see it before its client gets the reply.
 //!
 //! Source: redis.io/docs/latest/commands/function-load and its neighbours; what redis-server 7
 //! answers. Tests: tests/resp_functions.rs.
@@ -27,10 +27,10 @@ use crate::execute::resp::patterns::pattern_of_any_case;
 use crate::net::output::Output;
 use crate::system::clock::Stopwatch;
 
-/// Longest time in which a library is run when it comes, in milliseconds, if scripts may run as
+/// Longest time for which a library runs when it is loaded, in milliseconds, if scripts may run as
 /// long.
 const LOAD_MS_MAX: u64 = 500;
-/// Longest part of an unknown word that its refusal repeats.
+/// Longest part of an unknown word that the error repeats.
 const REPEATED_BYTES_MAX: usize = 1_024;
 
 /// FCALL and FCALL_RO.
@@ -58,7 +58,7 @@ pub(in crate::execute::resp) fn fcall(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// What a function gets in its two arguments.
+/// The two arguments of a function: keys and arguments.
 fn lists<'a>(args: &'a [&'a [u8]]) -> Result<Lists<'a>, Failure> {
     let keys = number::parse_integer(args[2]);
     let keys = keys.ok_or(Failure::text("ERR Bad number of keys provided"))?;
@@ -76,7 +76,7 @@ pub(in crate::execute::resp) fn load(call: &mut Call<'_>) -> Outcome {
     let options = &call.args[2..last];
     let is_replace = |word: &&&[u8]| word.eq_ignore_ascii_case(b"REPLACE");
     if let Some(word) = options.iter().find(|word| !is_replace(word)) {
-        // At its end Redis leaves line ends out here.
+        // Redis strips line ends at the end of the word here.
         let end = word.iter().rposition(|byte| !b"\r\n".contains(byte));
         let word = &word[..end.map_or(0, |last| last + 1)];
         return Err(repeating("ERR Unknown option given: ", word));
@@ -195,7 +195,7 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
         }
         _ => return Err(wrong_number(call)),
     };
-    // No dump of so many bytes has been made here, and its sum takes time.
+    // This server makes no dump of so many bytes, and its checksum takes time.
     if call.args[2].len() > 2 * LIBRARY_BYTES_MAX {
         return Err(Failure::text("ERR the libraries are too long"));
     }
@@ -222,15 +222,15 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
 /// Libraries on their way in: one is run in each step, and when all of them are known they are
 /// added together.
 struct IncomingLibraries {
-    /// Whether the step that read the dump is over: that takes some milliseconds itself.
+    /// Whether the step that read the dump has ended: it takes some milliseconds itself.
     is_unpacked: bool,
     sources: std::vec::IntoIter<Vec<u8>>,
     libraries: Vec<FunctionLibrary>,
-    /// Those of the libraries so far.
+    /// The names of the libraries so far.
     names: HashSet<String>,
     arrival: LibraryArrival,
     proto: Proto,
-    /// How long the others may run.
+    /// Time left for the other libraries.
     left: Duration,
 }
 
@@ -333,7 +333,7 @@ fn write(reply: &mut Reply<'_>, libraries: &[Arc<FunctionLibrary>], with_code: b
     }
 }
 
-/// FUNCTION STATS. Who asks is alone, so nothing runs.
+/// FUNCTION STATS. The command runs exclusively, so no script is running.
 pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
     let (libraries, functions, _) = call.context.state.functions.size();
     let mut reply = call.reply();

@@ -21,11 +21,11 @@ use cellar_values::hyperloglog::ElementHash;
 
 use crate::execute::resp::arguments::Arguments;
 
-/// Values from this length on are made ahead.
+/// Values from this length on are prepared.
 pub(in crate::execute::resp) const AHEAD_BYTES_MIN: usize = 256 << 10;
-/// Bytes that one turn copies.
+/// Bytes that one iteration copies.
 pub(in crate::execute::resp) const PIECE_BYTES: usize = 2 << 20;
-/// How often one command may ask.
+/// How often one command may request preparation.
 const ASKED_MAX: u32 = 3;
 
 /// Where a value is that will be stored.
@@ -41,7 +41,7 @@ impl ValueOrigin {
     fn is(&self, other: &ValueOrigin) -> bool {
         match (self, other) {
             (ValueOrigin::Argument(one), ValueOrigin::Argument(other)) => one == other,
-            // Pinned bytes do not change, so the same place has the same value.
+            // Pinned bytes do not change, so the same address has the same value.
             (ValueOrigin::Pinned(one), ValueOrigin::Pinned(other)) => {
                 std::ptr::eq(&**one, &**other)
             }
@@ -66,7 +66,7 @@ pub(in crate::execute::resp) struct LongValue {
     value_bytes: usize,
     /// Bytes that were copied.
     done: usize,
-    /// None before anything was done, and if no room can be had.
+    /// None before the first step, and if no memory is available.
     room: Option<Reserved>,
     is_over: bool,
 }
@@ -89,7 +89,7 @@ impl LongValue {
         }
     }
 
-    /// Makes room, or copies some bytes.
+    /// Reserves memory, or copies some bytes.
     fn step(&mut self, args: &[&[u8]], cache: &Cache) {
         match self.room.take() {
             None => {
@@ -162,13 +162,13 @@ impl KeptArguments {
     }
 }
 
-/// Bytes of elements that one turn hashes.
+/// Bytes of elements that one iteration hashes.
 const HASHED_BYTES: usize = 8 << 20;
 
 /// The rows of a HyperLogLog that arguments raise, as far as they are hashed.
 #[derive(Debug)]
 struct ElementRows {
-    /// The argument that comes next, and what is hashed of it.
+    /// The next argument, and its hash so far.
     next: usize,
     hash: Option<ElementHash>,
     rows: Vec<(usize, u8)>,
@@ -205,7 +205,7 @@ impl PreparationTask {
         }
     }
 
-    /// Whether it is room for another key's value.
+    /// Whether it is memory for the value of another key.
     fn is_room_beside(&self, key: Key<'_>) -> bool {
         match self {
             PreparationTask::Room(name, space, Some(_)) => {
@@ -244,10 +244,10 @@ impl PreparationTask {
     }
 }
 
-/// What is done ahead for a client's command.
+/// The preparations for a client's command.
 #[derive(Debug, Default)]
 pub(in crate::execute::resp) struct Preparation {
-    /// Whether its commands may wait: whoever runs them runs them again.
+    /// Whether its commands may wait: the caller has to run them again.
     is_open: bool,
     /// Whether this one may no longer: it has changed something.
     is_begun: Cell<bool>,
@@ -257,7 +257,7 @@ pub(in crate::execute::resp) struct Preparation {
 }
 
 impl Preparation {
-    /// For whoever runs a command again that ends without an answer.
+    /// Creates it for a caller that runs a command again if it ends without a reply.
     pub(in crate::execute::resp) fn open() -> Preparation {
         Preparation {
             is_open: true,
@@ -275,12 +275,12 @@ impl Preparation {
         self.asked.get() > 0
     }
 
-    /// Notes that the command has changed something, and ends in this step.
+    /// Records that the command has changed something, and ends in this step.
     pub(in crate::execute::resp) fn note_begun(&self) {
         self.is_begun.set(true);
     }
 
-    /// Asks for room for a value of a key of so many bytes; whether there may be some.
+    /// Requests memory for a value of a key of so many bytes; returns whether any can be reserved.
     pub(in crate::execute::resp) fn ask_room(
         &self,
         key: Key<'_>,
@@ -299,7 +299,7 @@ impl Preparation {
         true
     }
 
-    /// Asks for values to be brought to where they will be stored, and for room for short ones.
+    /// Requests that values are copied to their final memory, and memory for short ones.
     pub(in crate::execute::resp) fn ask_values(
         &self,
         values: impl IntoIterator<Item = LongValue>,
@@ -332,13 +332,13 @@ impl Preparation {
 
     fn ask(&self, tasks: impl IntoIterator<Item = PreparationTask>) {
         self.asked.set(self.asked.get() + 1);
-        // What was made before and not used is of no use any more.
+        // Preparations that were not used are obsolete.
         let mut all = self.tasks.borrow_mut();
         all.clear();
         all.extend(tasks);
     }
 
-    /// The room that was made for a key.
+    /// The memory that was reserved for a key.
     pub(in crate::execute::resp) fn take_room(&self, key: Key<'_>) -> Option<ExtentReservation> {
         let mut tasks = self.tasks.borrow_mut();
         tasks.iter_mut().find_map(|task| match task {

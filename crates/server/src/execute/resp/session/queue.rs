@@ -1,4 +1,4 @@
-//! Queue: the commands between MULTI and EXEC, kept as bytes one behind the other.
+//! Queue: the commands between MULTI and EXEC, kept as consecutive bytes.
 
 use cellar_protocol::resp::Command;
 
@@ -10,9 +10,9 @@ use crate::execute::resp::session::preparation::{PIECE_BYTES, Preparation};
 #[derive(Debug, Default)]
 pub(in crate::execute::resp) struct Transaction {
     queued: Vec<Queued>,
-    /// All their arguments, in their order: of short commands together, of each long one alone.
+    /// All their arguments in order: of short commands together, of each long one separately.
     args: Vec<Arguments>,
-    /// Whether the last of these may get more.
+    /// Whether more may be added to the last of these.
     is_last_open: bool,
     /// Whether a command was refused when it was queued.
     pub(in crate::execute::resp) is_broken: bool,
@@ -28,13 +28,13 @@ struct Queued {
     end: u32,
 }
 
-/// What a queued command takes beside its arguments.
+/// Memory of a queued command beside its arguments.
 const COMMAND_BYTES: usize = size_of::<Queued>();
-/// Most bytes that they may take whatever is set: their places are numbers of 32 bits.
+/// Most bytes that they may take whatever the settings: their positions are 32-bit numbers.
 const QUEUED_BYTES_MAX: usize = u32::MAX as usize;
 
 impl Transaction {
-    /// How many commands there are.
+    /// Number of commands.
     pub(in crate::execute::resp) fn len(&self) -> usize {
         self.queued.len()
     }
@@ -45,7 +45,7 @@ impl Transaction {
         args + self.queued.len() * COMMAND_BYTES
     }
 
-    /// Notes that a command was refused, so that EXEC is too.
+    /// Records that a command was refused, so that EXEC is too.
     pub(in crate::execute::resp) fn spoil(&mut self) {
         *self = Transaction {
             is_broken: true,
@@ -99,7 +99,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Shows each command with its arguments, in their order.
+    /// Calls `run` for each command with its arguments, in order.
     pub(in crate::execute::resp) fn each(&self, mut run: impl FnMut(&'static Command, &[&[u8]])) {
         let mut args = Vec::new();
         for place in 0..self.len() {
@@ -107,7 +107,7 @@ impl Transaction {
         }
     }
 
-    /// The command at a place; its arguments go into `args`.
+    /// The command at an index; its arguments go into `args`.
     pub(in crate::execute::resp) fn command<'t>(
         &'t self,
         place: usize,
@@ -124,7 +124,7 @@ impl Transaction {
         command
     }
 
-    /// The first key of the command at a place, if that is its first argument.
+    /// The first key of the command at an index, if that is its first argument.
     pub(in crate::execute::resp) fn first_key(&self, place: usize) -> Option<&[u8]> {
         let queued = self.queued.get(place)?;
         let key = queued.first + 1;

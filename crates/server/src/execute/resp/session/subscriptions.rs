@@ -1,4 +1,4 @@
-//! Subscriptions: what one client listens to.
+//! Subscriptions: the channels and patterns of one client.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::{check_channel, pattern};
 use crate::state::State;
 
-/// Names that are ended under one lock.
+/// Names that are removed under one lock.
 const NAMES_TOGETHER_MAX: usize = 1_024;
 
 /// One client's subscriptions, each with the bytes that it counts for.
@@ -38,8 +38,8 @@ impl Subscriptions {
         self.bytes
     }
 
-    /// How many there are of those that are counted together with a kind: channels of shards are
-    /// counted by themselves.
+    /// Number of subscriptions that are counted together with a kind: shard channels are counted
+    /// separately.
     pub(in crate::execute::resp) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Shard => self.shards.len(),
@@ -56,10 +56,10 @@ impl Subscriptions {
         }
     }
 
-    /// Begins to listen.
+    /// Adds a subscription.
     ///
     /// # Errors
-    /// That there are too many, or that the name is too long.
+    /// That the client has too many, or that the name is too long.
     pub(in crate::execute::resp) fn add(
         &mut self,
         kind: Kind,
@@ -74,7 +74,7 @@ impl Subscriptions {
             Kind::Pattern => Some(pattern(name)?),
             Kind::Channel | Kind::Shard => check_channel(name).map(|()| None)?,
         };
-        // A pattern stands there by its beginning as well.
+        // A pattern is also stored under its literal prefix.
         let taken_apart = |pattern: &Pattern| name.len() + pattern.bytes();
         let cost = entry_bytes(name) + pattern.as_ref().map_or(0, taken_apart);
         if self.bytes + cost > SUBSCRIPTION_BYTES_MAX {
@@ -111,7 +111,7 @@ impl Subscriptions {
         while self.end_some(NAMES_TOGETHER_MAX, client, state) == NAMES_TOGETHER_MAX {}
     }
 
-    /// Ends to listen to so many names at most; how many it were.
+    /// Removes at most `most` subscriptions; returns how many.
     pub(in crate::execute::resp) fn end_some(
         &mut self,
         most: usize,
@@ -161,7 +161,7 @@ impl Subscriptions {
     }
 }
 
-/// Whether a command is answered by messages, which come even if no replies are wanted.
+/// Whether a command is answered by messages, which are sent even if replies are off.
 pub(in crate::execute::resp) fn is_answered_by_push(verb: Verb) -> bool {
     matches!(
         verb,

@@ -10,12 +10,12 @@ use crate::clients::tracking::Mode;
 use crate::config::limits::entry_bytes;
 use crate::state::State;
 
-/// What a session knows of its tracking.
+/// A session's part of its tracking state.
 #[derive(Debug, Default)]
 pub(in crate::execute::resp) struct Tracked {
-    /// Whether it is told of changes.
+    /// Whether tracking is on.
     pub(in crate::execute::resp) is_on: bool,
-    /// Whether CLIENT CACHING was said for the next command or transaction.
+    /// Whether CLIENT CACHING was sent for the next command or transaction.
     pub(in crate::execute::resp) caching: bool,
     /// The prefixes that it broadcasts, in order; the empty one for all keys.
     pub(in crate::execute::resp) prefixes: Vec<Box<[u8]>>,
@@ -23,7 +23,7 @@ pub(in crate::execute::resp) struct Tracked {
 }
 
 impl Tracked {
-    /// Whether the keys of a command that reads are to be remembered.
+    /// Whether the keys of a reading command are to be registered.
     pub(in crate::execute::resp) fn remembers(&self, client: &Client) -> bool {
         let mode = Mode::of(client);
         let is_wanted = if mode.has(Mode::OPTIN) {
@@ -50,7 +50,7 @@ impl Tracked {
         }
     }
 
-    /// What CLIENT CACHING said is over after one command, or after one transaction.
+    /// Ends the effect of CLIENT CACHING, after one command or one transaction.
     pub(in crate::execute::resp) fn end_command(
         &mut self,
         command: Option<&Command>,

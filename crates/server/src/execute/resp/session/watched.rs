@@ -18,7 +18,7 @@ pub(in crate::execute::resp) struct Watched {
     keys: BTreeSet<(u32, Box<[u8]>)>,
     bytes: usize,
     mark: Arc<Mark>,
-    /// How many flushes there had been before the first of them.
+    /// The number of flushes before the first of them was watched.
     flushes: u64,
 }
 
@@ -26,7 +26,7 @@ impl Watched {
     /// Watches one more key.
     ///
     /// # Errors
-    /// That there are too many.
+    /// That the client watches too many.
     pub(in crate::execute::resp) fn add(
         &mut self,
         key: &[u8],
@@ -57,7 +57,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Adds their shards to those that a transaction claims, which looks at them.
+    /// Adds their shards to the claims of a transaction, which checks them.
     pub(in crate::execute::resp) fn want(&self, wanted: &mut WantedShards, state: &State) {
         for (database, key) in &self.keys {
             let space = state.databases.space(*database);
@@ -90,7 +90,7 @@ impl Watched {
         self.end_some(usize::MAX, client, state);
     }
 
-    /// Forgets so many keys at most; how many it were. Until the last of them is forgotten the mark
+    /// Unwatches at most `most` keys; returns how many. Until the last of them is removed the mark
     /// stays as it is.
     pub(in crate::execute::resp) fn end_some(
         &mut self,

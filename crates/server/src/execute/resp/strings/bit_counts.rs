@@ -1,8 +1,8 @@
 //! Bit counts: BITCOUNT and BITPOS, over all bits of a string or a part of them.
 //!
-//! A long string is looked through in steps. Source: redis.io/docs/latest/commands/bitcount and
-//! bitpos. The order in which arguments are refused is that of redis-server 7.2, which looks at
-//! them before the key; BITCOUNT without an end counts to the last byte, as in Valkey 8.1.
+//! A long string is scanned in steps. Source: redis.io/docs/latest/commands/bitcount and bitpos.
+//! Arguments are validated in the order of redis-server 7.2, before the key; BITCOUNT without an
+//! end counts to the last byte, as in Valkey 8.1.
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::values::{as_string, count_read};
 
-/// Bits looked at in one step.
+/// Bits scanned in one step.
 const STEP_BITS: usize = 8 * (4 << 20);
-/// Bytes that are compared at once with those that hold no bit that is looked for.
+/// Bytes that are compared at once with a chunk that has no wanted bit.
 const CHUNK_BYTES: usize = 64;
 
 /// The string of the first key.
@@ -57,7 +57,7 @@ fn bits_between(bytes: usize, start: i64, end: i64, of_bits: bool) -> Range<usiz
 }
 
 pub(in crate::execute::resp) fn bitcount(call: &mut Call<'_>) -> Outcome {
-    // What is wrong with the arguments is told whether the key is there or not.
+    // Invalid arguments are reported whether the key exists or not.
     let range = match call.args {
         [_, _] => None,
         [_, _, start] => Some((integer(start)?, -1, false)),
@@ -122,7 +122,7 @@ fn count_bytes(bytes: &[u8]) -> u64 {
     count_blocks(blocks) + u64::from(words.chain(rest).sum::<u32>())
 }
 
-/// Words that are added bit by bit, side by side: as many as two registers of any processor hold.
+/// Words that are added bitwise in parallel: as many as two registers of any processor hold.
 type Lanes = [u64; 4];
 /// Bytes that are counted together.
 const BLOCK_BYTES: usize = 16 * size_of::<Lanes>();
@@ -203,7 +203,7 @@ pub(in crate::execute::resp) fn bitpos(call: &mut Call<'_>) -> Outcome {
         None => 0..value.len() * 8,
         Some((start, end, of_bits)) => bits_between(value.len(), start, end, of_bits),
     };
-    // Zeros go on behind the end of a string, unless the client said where to stop.
+    // Zeros continue behind the end of a string, unless the client gave an end.
     let otherwise = if wanted || has_end || bits.is_empty() {
         -1
     } else {

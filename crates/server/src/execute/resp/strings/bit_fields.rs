@@ -21,7 +21,7 @@ const BAD_TYPE: Failure = Failure::text(
 );
 const BAD_OFFSET: Failure = Failure::text("ERR bit offset is not an integer or out of range");
 
-/// What happens to a number that its field has no room for.
+/// The handling of a number that does not fit into its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overflow {
     Wrap,
@@ -128,7 +128,7 @@ impl FieldAccess {
         bytes.copy_from_slice(&kept[kept.len() - bytes.len()..]);
     }
 
-    /// The number as the field holds it; none if it has no room and that is a failure.
+    /// The number as the field stores it; none if it does not fit and OVERFLOW is FAIL.
     fn fit(&self, number: i128) -> Option<i64> {
         let (low, high) = if self.is_signed {
             let half = 1_i128 << (self.bits - 1);
@@ -153,7 +153,7 @@ impl FieldAccess {
         let old = self.read(value);
         let (number, answers_old) = match self.action {
             FieldAction::Get => return Some(old),
-            // What is too small for a field without sign is taken for a large number.
+            // A negative number for an unsigned field counts as a large one.
             FieldAction::Set(number) if !self.is_signed => (i128::from(number as u64), true),
             FieldAction::Set(number) => (i128::from(number), true),
             FieldAction::Add(number) => (i128::from(old) + i128::from(number), false),

@@ -1,7 +1,7 @@
 //! Bit operations: BITOP, which makes one string of several.
 //!
-//! The sources are taken in one step and stay as they are then. A long result is made in steps, in
-//! the engine's memory; it replaces what was stored meanwhile.
+//! The sources are taken in one step as they are then. A long result is computed in steps, in the
+//! engine's memory; it replaces a value stored meanwhile.
 //!
 //! Source: redis.io/docs/latest/commands/bitop.
 
@@ -17,10 +17,10 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::ranges::length;
 use crate::execute::resp::strings::values::{as_string, count_read};
 
-/// Bytes of all sources together that one step looks at.
+/// Bytes of all sources together that one step processes.
 const STEP_BYTES: usize = 2 << 20;
-/// Bytes of the result that are made at a time: with those of the sources they stay in the
-/// processor's first cache.
+/// Bytes of the result that are computed at a time: together with those of the sources they fit
+/// into the processor's L1 cache.
 const BLOCK_BYTES: usize = 4 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +183,8 @@ impl Making {
         }
     }
 
-    /// Makes more room for the result, or some bytes more of it, and stores it behind the last;
-    /// what is to be gone on with, if there is more to do.
+    /// Reserves more memory for the result, or computes some bytes more of it, and stores it behind
+    /// the last; returns the rest of the work, if any.
     fn go_on(
         &mut self,
         key: Key<'_>,

@@ -21,11 +21,11 @@ const DIGITS: usize = 16;
 pub(in crate::execute::resp) struct Digest(Option<u64>);
 
 impl Digest {
-    /// Reads the digits of a digest, small or capital. Other letters are no digest of any value, as
-    /// in Redis.
+    /// Parses the digits of a digest, in lower or upper case. Other letters match no digest, as in
+    /// Redis.
     ///
     /// # Errors
-    /// If there are more or fewer than 16.
+    /// If it does not have 16 digits.
     pub(in crate::execute::resp) fn parse(digits: &[u8]) -> Result<Digest, Failure> {
         if digits.len() != DIGITS {
             return Err(Failure::text(

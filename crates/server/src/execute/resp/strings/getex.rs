@@ -1,4 +1,5 @@
-//! GETEX and its kin: reading a string and retiming or removing it, or removing a certain value.
+//! GETEX and its relatives: read a string and change its deadline or remove it, or remove a given
+//! value.
 //!
 //! Source: redis.io/docs/latest/commands/getex, getdel and delex; valkey.io/commands/delifeq.
 
@@ -25,7 +26,7 @@ pub(in crate::execute::resp) fn getdel(call: &mut Call<'_>) -> Outcome {
     answer_value(call, old)
 }
 
-/// What GETEX does to the deadline.
+/// The change that GETEX makes to the deadline.
 #[derive(Clone, Copy, Debug)]
 enum Retiming<'a> {
     None,
@@ -63,7 +64,7 @@ pub(in crate::execute::resp) fn getex(call: &mut Call<'_>) -> Outcome {
         let Some(item) = as_string(old)? else {
             return Ok((None, Change::Keep));
         };
-        // As in Redis, a number is looked at only if there is a string.
+        // As in Redis, a number is parsed only if the key has a string.
         let (event, change) = match retiming {
             Retiming::Persist if item.deadline != Deadline::NEVER => {
                 (Some("persist"), Change::Retime(Deadline::NEVER))
@@ -96,7 +97,7 @@ pub(in crate::execute::resp) fn delex(call: &mut Call<'_>) -> Outcome {
         [name, operand] => (name, operand),
         _ => return Err(wrong_arity(call.command, call.args)),
     };
-    // What is wrong about the key is complained of before the condition.
+    // Errors about the key come before those about the condition.
     match call.cache().facts(key, |facts| facts.kind) {
         None => return call.integer(0),
         Some(Kind::STRING) => {}

@@ -1,7 +1,7 @@
 //! HyperLogLog: PFADD, PFCOUNT and PFMERGE, on strings that count different elements.
 //!
 //! A command on several HyperLogLogs takes all of them in one step, and merges very many of them in
-//! further steps. What PFMERGE makes in later steps is merged into what its key has then.
+//! further steps. The result of PFMERGE's later steps is merged into the current value of its key.
 //!
 //! Source: redis.io/docs/latest/commands, group "hyperloglog".
 
@@ -21,7 +21,7 @@ use crate::execute::resp::strings::windows::Windows;
 
 /// HyperLogLogs that one step merges.
 const MERGED_MAX: usize = 128;
-/// Elements with more bytes are hashed in turns.
+/// Elements with more bytes are hashed over several iterations.
 const HASHED_BYTES_MAX: usize = 8 << 20;
 /// With more elements a register is raised once, to the highest of its values.
 const RAISED_MAX: usize = 512;
@@ -35,7 +35,7 @@ impl From<Flaw> for Failure {
     }
 }
 
-/// The string of an item that has the head of a HyperLogLog.
+/// The string of an item, which must begin with the header of a HyperLogLog.
 fn as_hll(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
     let old = as_string(old)?;
     if let Some(item) = old {
@@ -44,10 +44,11 @@ fn as_hll(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
     Ok(old)
 }
 
-/// The registers that elements raise, in the order of the elements; long ones are hashed in turns.
+/// The registers that elements raise, in the order of the elements; long ones are hashed over
+/// several iterations.
 ///
 /// # Errors
-/// [`Failure::NoRoomYet`] if the command is to be run once more.
+/// [`Failure::NoRoomYet`] if the command has to run again.
 fn rows(call: &Call<'_>) -> Result<Vec<(usize, u8)>, Failure> {
     let (elements, preparation) = (&call.args[2..], &call.session.preparation);
     let rows = match preparation.take_rows() {
@@ -67,7 +68,7 @@ fn rows(call: &Call<'_>) -> Result<Vec<(usize, u8)>, Failure> {
     Ok(highest_of(rows))
 }
 
-/// Of very many rows the highest of each register, in their order.
+/// Reduces very many rows to the highest of each register, in their order.
 fn highest_of(mut rows: Vec<(usize, u8)>) -> Vec<(usize, u8)> {
     if rows.len() > RAISED_MAX {
         let mut highest = vec![0; REGISTERS];
@@ -170,7 +171,7 @@ pub(in crate::execute::resp) fn pfcount(call: &mut Call<'_>) -> Outcome {
 struct Merging {
     sources: Vec<Handle>,
     merged: usize,
-    /// What is merged: a dense HyperLogLog.
+    /// The merged registers: a dense HyperLogLog.
     dense: Vec<u8>,
     /// Whether one of the sources is dense, so that the result is, too.
     is_dense: bool,
@@ -231,8 +232,8 @@ fn count_many(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-/// Raises the registers of a key's HyperLogLog to those that were merged. `is_merged`: those that
-/// it has are among them.
+/// Raises the registers of a key's HyperLogLog to the merged ones. `is_merged`: its own registers
+/// are among them.
 fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging, is_merged: bool) -> Result<(), Failure> {
     update(call, key, |old, scratch| {
         let old = as_hll(old)?;
@@ -263,7 +264,7 @@ pub(in crate::execute::resp) fn pfmerge(call: &mut Call<'_>) -> Outcome {
         if merging.step()? == Progress::More {
             return Ok(Some(merging));
         }
-        // The key's value is one of them, and is overwritten where it lies if nobody uses it.
+        // The key's value is one of them, and is overwritten in place if no reader holds it.
         merging.sources.clear();
         store(call, key, &merging, true)?;
         Ok::<_, Failure>(None)

@@ -15,7 +15,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::numbers::{decimal_of, finite, integer_of};
 use crate::execute::resp::strings::values::{store_keeping, update};
 
-/// What stands behind INCREX's key.
+/// The options of INCREX.
 #[derive(Clone, Copy, Debug, Default)]
 struct IncrexOptions<'a> {
     by: Option<(bool, &'a [u8])>,
@@ -71,7 +71,7 @@ impl<'a> IncrexOptions<'a> {
 
 const CROSSED: Failure = Failure::text("ERR LBOUND can't be greater than UBOUND");
 
-/// What became of a count: the number now and what was added; the number is missing if the key is.
+/// The result of a count: the new number and the increment; the number is missing if the key is.
 type Counted<N> = (Option<N>, N);
 
 pub(in crate::execute::resp) fn increx(call: &mut Call<'_>) -> Outcome {
@@ -115,7 +115,7 @@ fn by_integer(
         }
         let after = i64::try_from(capped).expect("both bounds are such numbers");
         scratch.extend_from_slice(itoa::Buffer::new().format(after).as_bytes());
-        // What was added is out of range only between both ends of the range.
+        // The difference exceeds an `i64` only from one end of the range to the other.
         Ok((true, (Some(after), after.saturating_sub(before))))
     })?;
     let mut reply = call.reply();

@@ -16,7 +16,7 @@ const CELLS_MAX: usize = 16 << 20;
 /// Longest string; the walk through the table takes a step for each byte.
 const BYTES_MAX: usize = 1 << 20;
 
-/// What is asked for.
+/// The options of LCS.
 #[derive(Clone, Copy, Debug, Default)]
 struct LcsOptions {
     len: bool,
@@ -55,7 +55,7 @@ pub(in crate::execute::resp) fn lcs(call: &mut Call<'_>) -> Outcome {
     let (first, second) = (call.first_key()?, call.key_at(2)?);
     let options = match LcsOptions::parse(&call.args[3..]) {
         Ok(options) => options,
-        // As in Redis, the kinds come first.
+        // As in Redis, type errors come first.
         Err(failure) => {
             pinned(call, first)?;
             pinned(call, second)?;
@@ -120,7 +120,7 @@ fn pinned(call: &Call<'_>, key: Key<'_>) -> Result<Option<Handle>, Failure> {
     })
 }
 
-/// Equal bytes that stand together in both strings: where they begin, and how many they are.
+/// A range of equal bytes in both strings: its positions, and its length.
 #[derive(Debug, PartialEq, Eq)]
 struct Match {
     first: usize,

@@ -1,6 +1,6 @@
 //! Leases: GETLEASE and INVALIDATE, so that one client recomputes a value and the others wait.
 //!
-//! They use the same marks of the engine as memcached's meta commands.
+//! They use the same lease state of the engine as memcached's meta commands.
 //! Page: docs/leases.md. Tests: tests/resp_leases.rs.
 
 use cellar_engine::{DeleteOptions, Deleted, Found, Handle, Kind, Lookup};
@@ -11,7 +11,7 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::values::count_read;
 
-/// What a client is to do.
+/// The lease state, which tells a client what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeaseState {
     Miss,
@@ -46,7 +46,7 @@ impl LeaseState {
     }
 }
 
-/// What GETLEASE answers.
+/// The reply of GETLEASE.
 struct LeaseAnswer {
     /// None while the first value is being computed.
     value: Option<Handle>,
@@ -89,7 +89,7 @@ pub(in crate::execute::resp) fn getlease(call: &mut Call<'_>) -> Outcome {
     };
     let answer = call.cache().lookup(key, &lookup, |found| {
         let state = LeaseState::of(&found);
-        // Nothing stands for a value that is not there yet.
+        // An empty stub represents a value that is still being computed.
         let is_stub =
             matches!(state, LeaseState::Won | LeaseState::Wait) && found.item.value.is_empty();
         LeaseAnswer {

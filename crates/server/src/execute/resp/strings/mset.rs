@@ -1,6 +1,6 @@
-//! MSET and its relatives are one step for others, so that nobody sees a part of what they store.
-//! MGET reads a piece of its keys at a time when the answer is long, so another client's store may
-//! fall between two pieces; each piece is what its keys hold at one moment.
+//! MSET and its relatives are atomic: no client sees a part of what they store. MGET reads its keys
+//! in pieces when the reply is long, so another client's store may fall between two pieces; each
+//! piece shows its keys at one moment.
 //!
 //! Source: redis.io/docs/latest/commands/mget and its neighbours.
 
@@ -40,7 +40,7 @@ pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
         reader: reader(call.session),
     };
     if keys.len() > COMMAND_ARGS_MAX && !call.session.answers_whole {
-        // Decoding and keeping so many is a turn's work.
+        // Decoding and copying so many is enough for one iteration.
         return read_rest(call, how, keys);
     }
     if keys.len() > 1 && !call.context.is_in_step() {
@@ -56,7 +56,7 @@ fn first_keys<'a>(call: &Call<'a>, how: &MgetHow) -> Result<Vec<Key<'a>>, Failur
     how.keys(&keys[..keys.len().min(how.step_items())], call.cache())
 }
 
-/// Answers what all keys hold at one moment, as far as one step reads them.
+/// Answers the values of all keys at one moment, as far as one step reads them.
 fn mget_as_step(call: &mut Call<'_>, how: &MgetHow) -> Outcome {
     let (cache, start) = (call.cache(), call.output.bytes().len());
     let first = first_keys(call, how)?;
@@ -105,7 +105,7 @@ fn answer(
 struct MgetHow {
     space: Space,
     proto: Proto,
-    /// Who is told when they change.
+    /// The client that is notified when they change.
     reader: Option<Arc<Client>>,
 }
 
@@ -128,7 +128,7 @@ impl MgetHow {
     }
 }
 
-/// Answers what is left of an MGET in further steps.
+/// Answers the rest of an MGET in further steps.
 fn read_rest(call: &Call<'_>, how: MgetHow, keys: &[&[u8]]) -> Outcome {
     let rest = MgetRest {
         keys: Arguments::of(keys),
@@ -195,7 +195,7 @@ fn read_some(
         let mut hits = 0;
         cache.get_many(group, snapshot.as_deref_mut(), |_, item| {
             let mut reply = Reply::new(output.bytes(), how.proto);
-            // What is no string is null, too.
+            // Values that are not strings are null, too.
             let Some(item) = item.filter(|item| item.kind == Kind::STRING) else {
                 return reply.null();
             };
@@ -278,7 +278,7 @@ fn store_all(
             ..SetOptions::default()
         };
         if let Err(error) = call.set(key, value, &set) {
-            // None of the keys was there, so all is as before when those stored are gone again.
+            // None of the keys existed, so removing those stored restores the state.
             if matches!(options.when, Condition::Absent) {
                 take_back(call, &pairs[..stored])?;
             }

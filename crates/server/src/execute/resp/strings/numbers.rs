@@ -32,8 +32,8 @@ pub(in crate::execute::resp) fn decrby(call: &mut Call<'_>) -> Outcome {
     )
 }
 
-/// The number in a value without the blanks behind it: `decr` of memcached's leaves them where the
-/// number has become shorter.
+/// The number in a value without trailing spaces: memcached's `decr` leaves them where the number
+/// has become shorter.
 pub(in crate::execute::resp) fn unpadded(value: &[u8]) -> &[u8] {
     match value.iter().rposition(|&byte| byte != b' ') {
         Some(last) if value[..=last].iter().all(u8::is_ascii_digit) => &value[..=last],
@@ -41,7 +41,7 @@ pub(in crate::execute::resp) fn unpadded(value: &[u8]) -> &[u8] {
     }
 }
 
-/// The whole number that an item holds; zero if there is none.
+/// The integer of an item; zero if it does not exist.
 pub(in crate::execute::resp) fn integer_of(old: Option<Item<'_>>) -> Result<i64, Failure> {
     match as_string(old)? {
         Some(item) => parse_integer(unpadded(item.value)).ok_or(Failure::NotInteger),
@@ -49,7 +49,7 @@ pub(in crate::execute::resp) fn integer_of(old: Option<Item<'_>>) -> Result<i64,
     }
 }
 
-/// The number that an item holds; zero if there is none.
+/// The decimal number of an item; zero if it does not exist.
 pub(in crate::execute::resp) fn decimal_of(old: Option<Item<'_>>) -> Result<Decimal, Failure> {
     match as_string(old)? {
         Some(item) => Decimal::parse(unpadded(item.value)).ok_or(Failure::NotFloat),

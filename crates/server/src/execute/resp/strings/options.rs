@@ -1,4 +1,4 @@
-//! Options: what stands behind the value of SET, and in part behind the pairs of MSETEX.
+//! Options: those of SET, and in part of MSETEX.
 
 use cellar_engine::{Deadline, Handle, Item, Kind, SetOptions, When};
 
@@ -26,11 +26,11 @@ pub(in crate::execute::resp) enum Condition<'a> {
     Present,
     /// The old value is this one: IFEQ.
     Equal(&'a [u8]),
-    /// There is no old value, or another one: IFNE.
+    /// The key does not exist, or has another value: IFNE.
     Unequal(&'a [u8]),
     /// The old value has this digest: IFDEQ.
     Alike(Digest),
-    /// There is no old value, or one with another digest: IFDNE.
+    /// The key does not exist, or has a value with another digest: IFDNE.
     Unlike(Digest),
     /// The item has this version, CAS; or with LATE an older one.
     Version {
@@ -40,10 +40,10 @@ pub(in crate::execute::resp) enum Condition<'a> {
 }
 
 impl<'a> StoreOptions<'a> {
-    /// Reads options; `command` is named when a time to live is none.
+    /// Parses options; the error for an invalid time to live names `command`.
     ///
     /// # Errors
-    /// [`Failure::Syntax`], and what numbers that are none give.
+    /// [`Failure::Syntax`], or the error for an invalid number.
     pub(in crate::execute::resp) fn parse(
         args: &[&'a [u8]],
         command: &'static str,
@@ -115,7 +115,7 @@ impl<'a> StoreOptions<'a> {
         })
     }
 
-    /// The old value if it is asked for: then it has to be a string.
+    /// The old value if GET is given: then it has to be a string.
     pub(in crate::execute::resp) fn old_value(
         &self,
         old: Option<Item<'_>>,
@@ -138,7 +138,7 @@ impl<'a> StoreOptions<'a> {
 }
 
 impl<'a> Condition<'a> {
-    /// This condition, which may be said twice; none other may stand beside it.
+    /// Combines conditions: the same one may be repeated, but two different ones are an error.
     fn or(self, other: Condition<'a>) -> Result<Condition<'a>, Failure> {
         if self == Condition::Always || self == other {
             Ok(other)

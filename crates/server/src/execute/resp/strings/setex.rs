@@ -1,4 +1,4 @@
-//! SETEX and the others of SET's older relatives: SETNX, PSETEX, GETSET.
+//! SETEX and SET's other older relatives: SETNX, PSETEX, GETSET.
 //!
 //! Source: redis.io/docs/latest/commands/setnx and its neighbours.
 

@@ -1,4 +1,4 @@
-//! Values: what all commands on strings have in common, reading before deciding above all.
+//! Values: shared code of commands on strings, mainly reading before deciding.
 
 use cellar_engine::{Change, Deadline, Handle, Item, Key, Kind, Splice};
 use cellar_protocol::resp::Reply;
@@ -9,10 +9,11 @@ use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind::own_deadline;
 use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
-/// A string from this length on takes more than constant time to store anew.
+/// From this length on, storing a string takes more than constant time.
 const HEAVY_BYTES_MIN: usize = 16 << 10;
 
-/// Shows `decide` the item of `key` and does what it says, as one step; a failure changes nothing.
+/// Passes the item of `key` to `decide` and applies its decision atomically; a failure changes
+/// nothing.
 ///
 /// `decide` may run twice; see [`cellar_engine::Cache::update`].
 pub(in crate::execute::resp) fn update<R>(
@@ -47,13 +48,13 @@ pub(in crate::execute::resp) fn as_string(
     }
 }
 
-/// The bytes of a string; none if there is no item.
+/// The bytes of a string; empty if the item does not exist.
 pub(in crate::execute::resp) fn bytes_of(old: Option<Item<'_>>) -> Result<&[u8], Failure> {
     Ok(as_string(old)?.map_or(&[], |item| item.value))
 }
 
-/// Stores the buffer as a string that has the deadline and flags of the old one; without one it is
-/// a string that was stored without a time to live.
+/// Stores the buffer as a string with the deadline and flags of the old one; without an old one as
+/// a string stored without a time to live.
 pub(in crate::execute::resp) fn store_keeping(call: &Call<'_>, old: Option<Item<'_>>) -> Change {
     Change::Store {
         kind: Kind::STRING,
@@ -91,7 +92,7 @@ pub(in crate::execute::resp) fn store_until(deadline: Deadline) -> Change {
     }
 }
 
-/// Reads the string of `key`; `None` if there is no item.
+/// Reads the string of `key`; `None` if the item does not exist.
 pub(in crate::execute::resp) fn read<R>(
     call: &Call<'_>,
     key: Key<'_>,
@@ -104,8 +105,8 @@ pub(in crate::execute::resp) fn read<R>(
     found.transpose()
 }
 
-/// The deadline that a key has for its clients; `None` if there is no key. Does not count as a use
-/// of a string.
+/// The deadline of a key as clients see it; `None` if the key does not exist. Does not count as a
+/// use of a string.
 pub(in crate::execute::resp) fn deadline_of(
     call: &Call<'_>,
     key: Key<'_>,
@@ -122,7 +123,7 @@ pub(in crate::execute::resp) fn deadline_of(
     }
 }
 
-/// Tells of a SET that stored, over a value of the kind that it replaced.
+/// Publishes a SET that stored, over a value of the kind that it replaced.
 pub(in crate::execute::resp) fn notify_set(
     call: &mut Call<'_>,
     key: Key<'_>,

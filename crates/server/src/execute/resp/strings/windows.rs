@@ -45,7 +45,7 @@ impl Windows {
         Windows(windows)
     }
 
-    /// Where a range of the string that is in one window lies in the scratch buffer.
+    /// The position in the scratch buffer of a range of the string, which has to be in one window.
     ///
     /// # Panics
     /// If it is in none.
@@ -57,7 +57,7 @@ impl Windows {
         from..from + range.len()
     }
 
-    /// What is to be written back to a string of this length.
+    /// The parts to write back to a string of this length.
     pub(in crate::execute::resp) fn parts(mut self, value_bytes: usize) -> Vec<Splice> {
         for part in &mut self.0 {
             part.len = part.len.min(value_bytes.saturating_sub(part.at));

@@ -1,11 +1,11 @@
-//! Serve: who waits gets what was stored, from whoever has stored it.
+//! Serve: gives stored values to blocked clients, on the thread that has stored them.
 //!
-//! A command that writes to a name that somebody waits for runs alone, and those who wait are
-//! served before anybody else runs one. Names that only the command itself knows (those that a
-//! script does not declare, those of work in steps) are served right behind it.
+//! A command that writes to a name with waiters runs exclusively, and the waiters are served before
+//! any client runs another command. Names that only the command itself knows (those that a script
+//! does not declare, those of work in steps) are served right after it.
 //!
-//! Invariant: a waiter is served by one who is alone, the oldest first, as long as something is
-//! there for it.
+//! Invariant: waiters are served by the exclusive holder, the oldest first, as long as the key has
+//! a value for them.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use crate::keyspace::kind::{LIST, SORTED_SET};
 use crate::net::output::Output;
 use crate::system::clock::Stopwatch;
 
-/// Time that serving takes of a turn, in microseconds; the others are served in the next one.
+/// Time that serving takes of an iteration, in microseconds; the rest is served in the next one.
 const SERVE_US: u64 = 2_000;
 
-/// Runs a client's command while others wait for values, and serves them; while no other loop
-/// executes, if it `fills` what they wait for.
+/// Runs a client's command while other clients wait for values, and serves them; while no other
+/// loop executes, if `fills` says that it may store their values.
 #[cold]
 pub(in crate::execute::resp) fn run_beside(
     fills: bool,
@@ -50,7 +50,7 @@ pub(in crate::execute::resp) fn run_beside(
     }
 }
 
-/// Whether a command may store what somebody waits for, as far as its arguments tell.
+/// Whether a command may store a value that a client waits for, as far as its arguments tell.
 pub(in crate::execute::resp) fn may_fill(
     (command, args): (&'static Command, &[&[u8]]),
     session: &Session,
@@ -76,9 +76,9 @@ fn fills_awaited(
     context: Context<'_>,
 ) -> bool {
     match command.verb {
-        // What they write besides the keys that they declare is served right behind them.
+        // Keys that they write without declaring them are served right after them.
         Verb::Eval | Verb::Evalsha | Verb::Fcall => {}
-        // These only take; whom they wait behind has found nothing.
+        // These only remove; a client that blocks found nothing.
         Verb::Blpop | Verb::Brpop | Verb::Blmpop => return false,
         Verb::Bzpopmin | Verb::Bzpopmax | Verb::Bzmpop => return false,
         _ if !command.flags.has(Flags::WRITE) => return false,
@@ -92,8 +92,8 @@ fn fills_awaited(
     request.keys().any(|key| waiters.awaits(database, key))
 }
 
-/// Serves those who wait for what was stored, as long as there is time; nothing to do costs one
-/// load.
+/// Serves the waiters of stored values, as long as time remains; costs one load if nothing was
+/// stored.
 #[inline]
 pub fn serve(context: Context<'_>) {
     if context.state.observer.waiters.is_ready() {
@@ -118,14 +118,14 @@ fn serve_marked(context: Context<'_>) {
             }
             observer.waiters.unmark(&marked);
         }
-        // Who broadcasts hears of what went before anybody sees that it went.
+        // Broadcasting clients are notified of removals before other clients can see them.
         observer.tracking.broadcast();
         let served = serving.served.iter();
         served.for_each(|waiter| waiter.request.client.call());
     });
 }
 
-/// Serves, alone.
+/// Serves waiters, exclusively.
 struct Serving<'c> {
     context: Context<'c>,
     began: Stopwatch,
@@ -133,7 +133,7 @@ struct Serving<'c> {
 }
 
 impl Serving<'_> {
-    /// Serves those who wait for a name; whether there was time for all.
+    /// Serves the waiters of a name; returns whether time was left for all.
     fn serve_name(&mut self, marked: &MarkedKey) -> bool {
         let (state, cache) = (self.context.state, self.context.cache());
         let (database, name) = marked;
@@ -142,7 +142,7 @@ impl Serving<'_> {
         };
         let mut after = 0;
         loop {
-            // It is no read of a client, which would count as a hit or a miss.
+            // It does not count as a hit or a miss, because no client reads it.
             let mut kind = None;
             let looked = cache.update(key, &mut Vec::new(), |item, _| {
                 kind = item.map(|item| item.kind);
@@ -161,15 +161,15 @@ impl Serving<'_> {
                 return false;
             }
             after = waiter.number;
-            // One that is killed, or no longer its user's, loses nothing to its end.
-            // One that wants more than there is waits on, and those behind it may want less.
+            // A client that is killed, or whose user has changed, takes no value. A waiter that
+            // wants more than is available keeps waiting, and later ones may want less.
             if !self.is_over(&waiter.request.client) {
                 self.serve_one(waiter, place, key);
             }
         }
     }
 
-    /// Whether a client is gone, or is to go with its user.
+    /// Whether a client has disconnected, or has to with its user.
     fn is_over(&self, client: &Client) -> bool {
         let Some(users) = &self.context.state.users else {
             return client.is_gone();
@@ -178,7 +178,7 @@ impl Serving<'_> {
         client.is_gone() || login.is_some_and(|login| !users.has_still(&login))
     }
 
-    /// Runs a waiter's command for one of its keys, if there is what it waits for.
+    /// Runs a waiter's command for one of its keys, if the key has a suitable value.
     fn serve_one(&mut self, waiter: Arc<Waiter>, place: usize, key: Key<'_>) {
         let request = &waiter.request;
         let args: Vec<&[u8]> = request.args.iter().map(|arg| &**arg).collect();
@@ -206,11 +206,11 @@ impl Serving<'_> {
 }
 
 fn run_errand(call: &mut Call<'_>, place: usize) -> Result<Option<Flow>, Failure> {
-    // It was right when it came.
+    // It was validated when it arrived.
     Errand::parse(call)?.try_at(call, place)
 }
 
-/// Makes the rest of an answer that comes in steps: what it holds is no longer in the cache.
+/// Completes a reply that comes in steps: its values are no longer in the cache.
 fn finish(mut flow: Flow, context: Context<'_>, output: &mut Output) {
     while let Flow::Unfinished(rest) = flow {
         flow = rest.resume(context, output);

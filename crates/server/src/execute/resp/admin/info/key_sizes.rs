@@ -1,8 +1,8 @@
 //! Keysizes: the section of INFO with the lengths of all values, in histograms of powers of two.
 //!
-//! Redis 8 changes these counts with each write. Here the section is shown only if it is asked for
-//! by name, and then looks at all keys of all databases, in steps. What changes between two steps
-//! is counted or not, as in SCAN.
+//! Redis 8 updates these counts with each write. Here the section is computed only if requested by
+//! name, from all keys of all databases, in steps. Changes between two steps may or may not be
+//! counted, as in SCAN.
 //!
 //! Source: redis.io/docs/latest/commands/info, "keysizes". Tests: tests/resp_admin.rs.
 
@@ -103,7 +103,7 @@ impl KeySizes {
     }
 }
 
-/// How many elements a value has that is no string.
+/// Number of elements of a value that is not a string.
 fn items_in(item: Item<'_>, now: Instant) -> usize {
     match item.kind {
         kind::HASH => Hash::view(item.value, now).len(),

@@ -1,12 +1,12 @@
-//! Recent fields of INFO: those that versions from 7.4 of Redis on and Valkey have, under the names
-//! that their dashboards read.
+//! Recent fields of INFO: those of Redis since 7.4 and of Valkey, under the names that their
+//! dashboards read.
 //!
-//! The event loops are what the main thread is there: their figures are sums over all of them.
+//! The event loops correspond to the main thread there: the metrics are sums over all of them.
 
 use super::{InfoFacts, InfoText};
 use crate::observe::acl_log::AclLogReason;
 
-/// What the section of clients ends with.
+/// The last fields of the section of clients.
 pub(super) fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     let (mut subscribers, mut watching) = (0, 0);
@@ -21,13 +21,13 @@ pub(super) fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
     ]);
 }
 
-/// What the section of statistics ends with.
+/// The last fields of the section of statistics.
 pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     let ((cycles, busy_us), rates) = (state.loop_work(), state.pace.rates());
     let mut command_us = 0;
     facts.each_command(|_, calls, times| command_us += times.total_us(calls));
-    // Of the microseconds of a second that were busy, those of one iteration.
+    // Busy microseconds per second, divided by the iterations per second.
     let iteration_us = rates.busy_us.checked_div(rates.cycles).unwrap_or(0);
     text.fields([
         ("expired_subkeys", state.observer.expired_fields()),
@@ -49,7 +49,7 @@ pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     }
 }
 
-/// What the section of the processor ends with.
+/// The last fields of the section of the processor.
 pub(super) fn cpu(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let (_, us) = facts.call.context.state.loop_work();
     let time = format_args!("{}.{:06}", us / 1_000_000, us % 1_000_000);

@@ -11,10 +11,10 @@ use cellar_values::dump::{BadDump, DumpEntry, Holds};
 use cellar_values::list::{List, Side};
 use cellar_values::{Collection, HASH, Hash, LIST, SET, SORTED_SET, Set, SortedSetBuilder};
 
-/// Work that a step over so many members is, in bytes.
+/// The cost of a step over so many members, as bytes of work.
 const STEP_COST: usize = 1 << 20;
 
-/// A collection that grows.
+/// A collection being built.
 pub(super) struct Builder {
     growing: Growing,
     /// Entries that were read, and their bytes.
@@ -60,7 +60,7 @@ impl Builder {
         self.count == 0
     }
 
-    /// What it becomes.
+    /// The resulting kind.
     pub(super) fn kind(&self) -> Kind {
         match self.growing {
             Growing::List(..) => LIST,
@@ -96,7 +96,7 @@ impl Builder {
                     }
                     Err(_) => return Err(BadDump.into()),
                 };
-                // What is over needs not be stored.
+                // Expired fields need not be stored.
                 deadline.has_passed(self.now) || hash.set(&entry.name, &entry.value, deadline)
             }
         };
@@ -152,7 +152,7 @@ impl Builder {
     }
 }
 
-/// Writes a collection that was made anew; when it goes.
+/// Encodes a newly made collection; returns its deadline.
 fn written<'v, C: Collection<'v>>(collection: C, value: &mut Vec<u8>) -> Deadline {
     match collection.finish(value) {
         Change::Store { deadline, .. } => deadline,

@@ -1,4 +1,4 @@
-//! Elements: those of a list, set or sorted set, each by a place that leads to the next one.
+//! Elements: those of a list, set or sorted set, each with a position that leads to the next.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub(super) fn has_elements(kind: Kind) -> bool {
     matches!(kind, LIST | SET | SORTED_SET)
 }
 
-/// Whether elements of a kind come in no order.
+/// Whether elements of a kind are unordered.
 pub(super) fn is_set(kind: Kind) -> bool {
     kind == SET
 }
@@ -33,7 +33,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// How many there are.
+    /// Number of elements.
     pub(super) fn len(&self) -> usize {
         match self {
             Elements::List(list) => list.len(),
@@ -42,8 +42,8 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The element at a place, and the next one's place. The first place is zero; none behind the
-    /// last element.
+    /// The element at a position, and the next one's position. The first position is zero; none
+    /// after the last element.
     pub(super) fn at(&self, place: usize) -> Option<(Cow<'_, [u8]>, usize)> {
         match self {
             Elements::List(list) => {

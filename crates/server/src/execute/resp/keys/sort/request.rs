@@ -9,7 +9,7 @@ use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind::STRING;
 use cellar_values::{HASH, Hash};
 
-/// What elements are sorted by.
+/// The sort key.
 pub(super) enum SortBy {
     /// Nothing.
     Place,
@@ -17,12 +17,12 @@ pub(super) enum SortBy {
     Other(Reference),
 }
 
-/// What is to be sorted, how, and what is told of it.
+/// The request: what is sorted, how, and what is output.
 pub(super) struct Asking {
     pub(super) by: SortBy,
     pub(super) is_alpha: bool,
     pub(super) is_descending: bool,
-    /// How many are left out, and how many are told; negative numbers are none and all.
+    /// How many elements are skipped, and how many are output; negative: none skipped, all output.
     pub(super) limit: (i64, i64),
     pub(super) gets: Vec<Reference>,
 }
@@ -34,14 +34,14 @@ pub(super) enum Reference {
     /// Nothing.
     Nothing,
     Key {
-        /// What stands before the element in the key, and behind it.
+        /// The parts of the key before and behind the element.
         before: Box<[u8]>,
         behind: Box<[u8]>,
         field: Option<Box<[u8]>>,
     },
 }
 
-/// What a key says.
+/// The content of a key.
 pub(super) enum Said<'a> {
     Text(Item<'a>),
     Field(&'a [u8]),
@@ -84,7 +84,7 @@ impl Reference {
         matches!(self, Reference::Element)
     }
 
-    /// The key for an element; none if there is none.
+    /// The key for an element; none if the reference names no key.
     pub(super) fn key(&self, element: &[u8]) -> Option<Vec<u8>> {
         match self {
             Reference::Key { before, behind, .. } => Some([before, element, behind].concat()),
@@ -92,7 +92,7 @@ impl Reference {
         }
     }
 
-    /// Shows what the item of that key says; none if it is of another kind.
+    /// Calls `read` with the value of the item of that key; none if its kind does not fit.
     pub(super) fn read<R>(
         &self,
         item: Item<'_>,
@@ -137,7 +137,7 @@ fn check_alone(call: &Call<'_>, option: &str) -> Result<(), Failure> {
 }
 
 impl Asking {
-    /// What a request asks for, and the key that is to have the result.
+    /// Parses a request, and the key for its result.
     ///
     /// # Errors
     /// As Redis.
