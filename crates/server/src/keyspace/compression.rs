@@ -22,8 +22,8 @@ pub struct CompressedPrefix {
     pub ratio: Option<f64>,
 }
 
-/// The prefixes that were looked at, those that save the most bytes of their sample first; those
-/// alone of which `user`, if it is limited, may see all keys.
+/// The sampled prefixes, those that save the most bytes of their sample first; only those of which
+/// `user`, if limited, may read all keys.
 pub fn prefixes<'a>(
     cache: &Cache,
     databases: &'a Databases,

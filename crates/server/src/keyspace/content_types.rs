@@ -1,7 +1,7 @@
-//! Content types: what a value's flags say about it to clients of HTTP.
+//! Content types: the Content-Type of HTTP values, stored in a value's flags.
 //!
-//! A value has 32 bits of flags that only its clients understand; memcached's use the lowest bits.
-//! HTTP keeps there which Content-Type a value came with, in bits that they leave alone:
+//! A value has 32 bits of flags whose meaning only its clients know; memcached clients use the
+//! lowest bits. HTTP stores the Content-Type of a value in bits that they do not use:
 //!
 //! ```text
 //! 0              none was given, or application/octet-stream
@@ -9,14 +9,14 @@
 //! 1..   << 16    one that was seen since the start, by its number; 6 bytes
 //! ```
 //!
-//! Any other flags are another protocol's, and the value is bytes. Why: docs/decisions/0020.
+//! Any other flags belong to another protocol, and the value is bytes. Why: docs/decisions/0020.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::keyspace::names::Names;
 
-/// The type of a value that nobody gave one.
+/// The type of a value without a given one.
 pub const BYTES: &str = "application/octet-stream";
 /// Types with short flags, each at its number less one.
 const COMMON: [&str; 7] = [
@@ -28,7 +28,7 @@ const COMMON: [&str; 7] = [
     "application/xml",
     "application/x-protobuf",
 ];
-/// The fields that tell of a common type, as its readers see them.
+/// The header fields of common types, as clients see them.
 const BYTES_FIELD: &str = "Content-Type: application/octet-stream\r\n";
 const COMMON_FIELDS: [&str; 7] = [
     "Content-Type: application/json\r\n",
@@ -39,11 +39,11 @@ const COMMON_FIELDS: [&str; 7] = [
     "Content-Type: application/xml\r\n",
     "Content-Type: application/x-protobuf\r\n",
 ];
-/// What JSON messages hold unless it is a string.
+/// The type of values in JSON messages that are not strings.
 pub const JSON: &str = "application/json";
-/// What JSON messages hold if it is a string.
+/// The type of values in JSON messages that are strings.
 pub const TEXT: &str = "text/plain; charset=utf-8";
-/// Where the numbers of common types begin.
+/// Lowest bit of the numbers of common types.
 const COMMON_SHIFT: u32 = 5;
 /// Where the numbers of other types begin.
 const SEEN_SHIFT: u32 = 16;
@@ -57,7 +57,7 @@ pub const JSON_FLAGS: u32 = 1 << COMMON_SHIFT;
 /// Flags of [`TEXT`].
 pub const TEXT_FLAGS: u32 = 2 << COMMON_SHIFT;
 
-/// Whether a browser that is shown values with these flags runs nothing in them.
+/// Whether a browser executes no content of values with these flags.
 #[inline]
 #[must_use]
 pub fn is_inert(flags: u32) -> bool {
@@ -70,11 +70,11 @@ pub fn is_json(flags: u32) -> bool {
     flags == JSON_FLAGS || flags == 5 << COMMON_SHIFT
 }
 
-/// Types that are not common, as they were seen.
+/// The types that are not common, in the order of their first use.
 #[derive(Debug, Default)]
 pub struct ContentTypes {
     seen: RwLock<SeenTypes>,
-    /// Where they are noted, if they outlive the process.
+    /// The file that they are recorded in, if they outlive the process.
     names: Option<Arc<Names>>,
 }
 
@@ -88,15 +88,15 @@ struct SeenTypes {
 /// Why a type cannot be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// It is no type and subtype of visible characters, or it is too long.
+    /// It is not a type and subtype of visible characters, or too long.
     Malformed,
     /// Too many were seen before it.
     TooMany,
 }
 
 impl ContentTypes {
-    /// Types that a server before this one saw, in the order of their numbers; those to come are
-    /// noted.
+    /// The types that an earlier server has seen, in the order of their numbers; new ones are
+    /// written to the file.
     #[must_use]
     pub fn noted_in(names: Arc<Names>, seen: &[String]) -> ContentTypes {
         let types = ContentTypes::default();
@@ -113,7 +113,7 @@ impl ContentTypes {
     /// The flags for a type.
     ///
     /// # Errors
-    /// [`Unknown`] for one that cannot be kept.
+    /// [`Unknown`] for one that cannot be stored.
     pub fn flags(&self, content_type: &[u8]) -> Result<u32, Unknown> {
         if content_type == BYTES.as_bytes() {
             return Ok(0);
@@ -143,14 +143,14 @@ impl ContentTypes {
             names.note_type(text);
         }
         seen.types.push(text.into());
-        // There are at most SEEN_MAX.
+        // At most SEEN_MAX exist.
         let number = seen.types.len() as u32;
         seen.flags.insert(text.into(), number << SEEN_SHIFT);
         Ok(number << SEEN_SHIFT)
     }
 
-    /// The field that tells of the type that flags stand for, with its line end; none of a type
-    /// that is not common.
+    /// The header field of the type that flags stand for, with its line end; none for a type that
+    /// is not common.
     #[inline]
     #[must_use]
     pub fn common_field(flags: u32) -> Option<&'static str> {
@@ -162,7 +162,7 @@ impl ContentTypes {
         }
     }
 
-    /// Shows `read` the type that flags stand for.
+    /// Calls `read` with the type that flags stand for.
     #[inline]
     pub fn with<R>(&self, flags: u32, read: impl FnOnce(&str) -> R) -> R {
         if flags == 0 {

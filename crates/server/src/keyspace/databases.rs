@@ -1,7 +1,7 @@
 //! Databases: the numbered key spaces that `SELECT` chooses among, on the engine's spaces.
 //!
-//! Database 0 is what memcached and HTTP see too, whichever space it is: the engine's main one
-//! until SWAPDB has it change places. To flush another space is to give its database a new one.
+//! Database 0 is also what memcached and HTTP see, whichever space it is: the engine's main one
+//! until SWAPDB swaps it. Flushing another database gives it a new space.
 //!
 //! Tests: at the end of this file.
 
@@ -14,20 +14,20 @@ use crate::config::settings::DATABASES_MAX;
 use crate::config::settings::keep::Keep;
 use crate::keyspace::names::Names;
 
-/// Which space each database is; a clone is the same databases.
+/// The space of each database; a clone shares the same databases.
 #[derive(Clone, Debug)]
 pub struct Databases {
-    // Relaxed: the number alone is shared; who swaps or renews is alone, by the exclusive lock.
+    // Relaxed: the number alone is shared; swaps and renewals run exclusively.
     spaces: Arc<[AtomicU32]>,
     /// The last space given out.
     // Relaxed: each number is given out once, whatever the order.
     last: Arc<AtomicU32>,
-    /// Where it is noted which they are, if they outlive the process.
+    /// The file that they are recorded in, if they outlive the process.
     names: Arc<OnceLock<Arc<Names>>>,
 }
 
 impl Databases {
-    /// So many databases, all empty, some with memory of their own.
+    /// Creates databases, all empty, some with memory of their own.
     #[must_use]
     pub fn new(count: usize, keep: &Keep) -> Databases {
         let count = count.clamp(1, DATABASES_MAX);
@@ -44,12 +44,13 @@ impl Databases {
         }
     }
 
-    /// Makes them those that a server before this one had; `false` if they cannot be. If these are
-    /// more, the others are new ones; if they are fewer, what was in the others is nobody's.
+    /// Restores the numbers of an earlier server; `false` if they do not fit. If this server has
+    /// more databases, the others are new; if it has fewer, the items of the others are
+    /// unreachable.
     #[must_use]
     pub fn restore(&self, last: u32, spaces: &[u32]) -> bool {
         let share = |space: u32| Space(space).share();
-        // Relaxed, all: nobody else has them yet.
+        // Relaxed, all: no other thread has them yet.
         let has_share = |place: &AtomicU32| share(place.load(Ordering::Relaxed));
         let both = || self.spaces.iter().zip(spaces);
         let mut more = self.spaces.iter().skip(spaces.len());
@@ -76,7 +77,7 @@ impl Databases {
     /// The last number given out, and the space of each.
     #[must_use]
     pub fn noted(&self) -> (u32, Vec<u32>) {
-        // Relaxed, all: who changes them is alone.
+        // Relaxed, all: they are changed exclusively.
         let spaces = self
             .spaces
             .iter()
@@ -84,20 +85,21 @@ impl Databases {
         (self.last.load(Ordering::Relaxed), spaces.collect())
     }
 
-    /// Has each change noted from now on.
+    /// Records each change in the file from now on.
     pub fn note_in(&self, names: &Arc<Names>) {
-        // There is one file of names, which is made once.
+        // Only one file of names exists, created once.
         let _ = self.names.set(Arc::clone(names));
     }
 
-    /// Notes all anew: a new process that did not come may have done so.
+    /// Writes the file again: a new process whose takeover failed may have replaced it.
     pub fn renew_names(&self) {
         if let Some(names) = self.names.get() {
             names.renew();
         }
     }
 
-    /// Gives databases other spaces, as one change. It is noted before anybody sees it.
+    /// Gives databases other spaces, as one change. It is written to the file before it takes
+    /// effect.
     fn change(&self, changes: &[(u32, Space)]) {
         if let Some(names) = self.names.get() {
             let (last, mut spaces) = self.noted();
@@ -111,7 +113,7 @@ impl Databases {
         }
     }
 
-    /// How many there are.
+    /// Number of databases.
     #[must_use]
     pub fn count(&self) -> usize {
         self.spaces.len()
@@ -127,12 +129,12 @@ impl Databases {
         Space(self.spaces[database as usize].load(Ordering::Relaxed))
     }
 
-    /// The database whose space this is, if it is one's.
+    /// The database with this space, if any.
     #[must_use]
     pub fn database_of(&self, space: Space) -> Option<u32> {
         // Relaxed: the number alone is shared.
         let is_it = |place: &AtomicU32| place.load(Ordering::Relaxed) == space.0;
-        // The usual ones are found at once.
+        // The usual spaces are found at once.
         let usual = space.0 % Space::NUMBERS;
         if self.spaces.get(usual as usize).is_some_and(is_it) {
             return Some(usual);
@@ -143,7 +145,7 @@ impl Databases {
 
     /// Gives a database an empty space and returns the one it had.
     ///
-    /// The main space stays where it is; its owner is flushed by the engine.
+    /// The main space stays in use; the engine flushes its items.
     pub fn renew(&self, database: u32) -> Space {
         let old = self.space(database);
         if old != Space::MAIN {
@@ -159,7 +161,7 @@ impl Databases {
             let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             let space = match share {
                 Some(share) => Space::kept(share, number),
-                // Below those of shares.
+                // Below the numbers of shares.
                 None => Space(number % (u32::MAX / 2)),
             };
             if self.database_of(space).is_none() {
@@ -168,13 +170,13 @@ impl Databases {
         }
     }
 
-    /// Whether two databases draw on the same memory.
+    /// Whether two databases share the same memory.
     #[must_use]
     pub fn share_memory(&self, one: u32, other: u32) -> bool {
         self.space(one).share() == self.space(other).share()
     }
 
-    /// Lets two databases change places. The caller is alone.
+    /// Swaps two databases. The caller runs exclusively.
     pub fn swap(&self, one: u32, other: u32) {
         let (first, second) = (self.space(one), self.space(other));
         self.change(&[(one, second), (other, first)]);
@@ -207,7 +209,7 @@ mod tests {
         let fewer = Databases::new(2, &Keep::default());
         assert!(fewer.restore(9, &before));
         assert_eq!(fewer.noted(), (9, vec![0, 9]));
-        // The main space cannot be nobody's, nor memory of its own another's.
+        // The main space cannot become unused, nor can a share be given to another database.
         assert!(!fewer.restore(9, &[9, 2, 0]));
         let kept = Databases::new(5, &Keep::parse("4:1MiB").unwrap());
         assert!(!kept.restore(9, &before));

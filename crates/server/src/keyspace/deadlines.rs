@@ -1,12 +1,12 @@
-//! Deadlines: when keys are looked at whose expiry somebody wants to hear of.
+//! Deadlines: keys to be checked when they expire, because a client wants to be notified.
 //!
-//! The engine meets an expired item when a request asks for it, and knows nothing of the fields
-//! inside a hash. What is noted here is looked at when its moment has come: hashes whose fields
-//! have deadlines, and keys that somebody tracks or is notified of
+//! The engine finds an expired item when a request asks for it, and does not know the fields inside
+//! a hash. This list is checked on time: hashes whose fields have deadlines, and keys that a client
+//! tracks or has notifications for
 //! ([`Observer::expire_due`](crate::keyspace::observer::Observer::expire_due)).
 //!
-//! Limit: names take [`NAMES_BYTES_MAX`]; the latest deadlines have to go. Moments are in engine
-//! milliseconds. Why: docs/decisions/0073.
+//! Limit: names take [`NAMES_BYTES_MAX`]; above it the latest deadlines are dropped. Moments are in
+//! engine milliseconds. Why: docs/decisions/0073.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ const ENTRY_BYTES: usize = 64;
 /// Nothing waits.
 const NEVER: u64 = u64::MAX;
 
-/// A key that is looked at.
+/// A key to check.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DueKey {
     at_ms: u64,
@@ -29,7 +29,7 @@ pub(crate) struct DueKey {
     pub(crate) space: Space,
     /// Its name.
     pub(crate) name: Box<[u8]>,
-    /// Whether the deadline is that of a field: the engine does not look for those.
+    /// Whether the deadline belongs to a field: the engine does not check those.
     pub(crate) is_of_field: bool,
 }
 
@@ -50,7 +50,7 @@ struct Waiting {
 pub(crate) struct Deadlines {
     waiting: Mutex<Waiting>,
     /// The first deadline.
-    // Relaxed: written under the lock; a look without it may come a step late.
+    // Relaxed: written under the lock; a read without it may be a step late.
     first_ms: AtomicU64,
 }
 
@@ -64,7 +64,7 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// Notes that a key is to be looked at; returns what finds no room.
+    /// Adds a key to check; returns those that do not fit.
     pub(crate) fn add(&self, key: Key<'_>, at_ms: u64, is_of_field: bool) -> Vec<DueKey> {
         let due = DueKey {
             at_ms,
@@ -88,7 +88,7 @@ impl Deadlines {
         })
     }
 
-    /// Takes a key that is due. Cost: one load if none is.
+    /// Takes a due key. Cost: one load if none is due.
     pub(crate) fn take_due(&self, now_ms: u64) -> Option<DueKey> {
         if self.first_ms() > now_ms {
             return None;
@@ -103,7 +103,7 @@ impl Deadlines {
 
     /// When the next key is due; `u64::MAX` if none waits.
     pub(crate) fn first_ms(&self) -> u64 {
-        // Relaxed: what is added at the same time is found the next time.
+        // Relaxed: a key added at the same time is found the next time.
         self.first_ms.load(Ordering::Relaxed)
     }
 

@@ -1,7 +1,7 @@
-//! Default TTLs: how long an item lives that is stored without a time to live.
+//! Default TTLs: the time to live of items that are stored without one.
 //!
-//! A store that names a time to live is not asked here, nor a change that keeps what an item has. A
-//! protocol whose clients see one database asks for database 0.
+//! A store with a time to live does not use them, nor does a change that keeps an item's deadline.
+//! A protocol whose clients see one database uses that of database 0.
 //!
 //! Page: docs/guide/expiry.md. Tests: tests/default_ttl.rs, with every command that stores.
 
@@ -12,7 +12,7 @@ use cellar_engine::{Deadline, Instant};
 use crate::config::protocol::Protocol;
 use crate::config::settings::default_ttl::DefaultTtl;
 
-/// The setting `--default-ttl` as stores ask for it; each time is in milliseconds, 0 is for ever.
+/// The setting `--default-ttl` in the form for stores; each time is in milliseconds, 0 for none.
 #[derive(Debug)]
 pub struct DefaultTtls {
     memcached: AtomicU64,
@@ -22,7 +22,7 @@ pub struct DefaultTtls {
 }
 
 impl DefaultTtls {
-    /// Those at the start, for so many databases.
+    /// The settings at the start, for this number of databases.
     #[must_use]
     pub fn new(ttl: &DefaultTtl, databases: usize) -> DefaultTtls {
         let default_ttls = DefaultTtls {
@@ -34,7 +34,7 @@ impl DefaultTtls {
         default_ttls
     }
 
-    /// Makes them others, for what is stored from now on.
+    /// Changes them, for items stored from now on.
     pub fn change(&self, ttl: &DefaultTtl) {
         let set = |place: &AtomicU64, protocol, database| {
             // Relaxed: a store beside the change gets the old number or the new.
@@ -59,7 +59,7 @@ impl DefaultTtls {
             Protocol::Http => &self.http,
             Protocol::Resp => &self.resp[database as usize],
         };
-        // Relaxed: the number is all there is to know.
+        // Relaxed: the number stands alone.
         match place.load(Ordering::Relaxed) {
             0 => Deadline::NEVER,
             ttl_ms => now.plus_ms(ttl_ms),

@@ -1,8 +1,8 @@
-//! Kind: what a value is to Redis: its names, and the deadline of a key that holds it.
+//! Kind: how Redis sees a value: its type and encoding names, and the deadline of its key.
 //!
-//! The deadline that the engine knows can be earlier than the key's own one: a hash whose fields
-//! all have deadlines goes with the last of them, and so does a set with its members. What tells or
-//! changes the deadline of a key asks [`own_deadline`] and [`with_own_deadline`].
+//! The deadline that the engine knows can be earlier than the key's own: a hash whose fields all
+//! have deadlines expires with the last of them, and so does a set with its members. Code that
+//! reads or changes the deadline of a key uses [`own_deadline`] and [`with_own_deadline`].
 
 use cellar_engine::{Change, Deadline, Item, Kind};
 
@@ -38,7 +38,7 @@ pub fn is_name(text: &[u8]) -> bool {
         .any(|name| text.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// The name that OBJECT ENCODING answers: how Redis would keep such a value.
+/// The name for OBJECT ENCODING: how Redis would encode such a value.
 ///
 /// `is_changed` is whether a part of a string was written after it was stored.
 #[must_use]
@@ -55,7 +55,7 @@ pub fn encoding(item: Item<'_>, is_changed: bool, encodings: &Encodings) -> &'st
             if fits { "listpack" } else { "hashtable" }
         }
         SET => encoding_of_set(&Set::view(value, cellar_engine::Instant(0)), encodings),
-        // Redis 7.0 keeps all lists alike.
+        // Redis 7.0 encodes all lists the same way.
         LIST => "quicklist",
         SORTED_SET => {
             let (set, short) = (SortedSet::view(value), encodings.sorted_set);
@@ -85,7 +85,7 @@ fn encoding_of_set(set: &Set<'_>, encodings: &Encodings) -> &'static str {
     }
 }
 
-/// The key's own deadline: what TTL and its like answer, and what a copy gets.
+/// The key's own deadline: the one that TTL returns, and that a copy gets.
 #[must_use]
 pub fn own_deadline(item: Item<'_>) -> Deadline {
     if has_member_deadlines(item.kind, item.value) {
@@ -94,8 +94,8 @@ pub fn own_deadline(item: Item<'_>) -> Deadline {
     item.deadline
 }
 
-/// What gives a key its own deadline: EXPIRE, PERSIST and their like. For a
-/// [`Cache::update`](cellar_engine::Cache::update), whose scratch buffer this may fill.
+/// The change that gives a key its own deadline, for EXPIRE, PERSIST and the like. Used in a
+/// [`Cache::update`](cellar_engine::Cache::update), whose scratch buffer it may fill.
 #[must_use]
 pub fn with_own_deadline(item: Item<'_>, own: Deadline, scratch: &mut Vec<u8>) -> Change {
     let has_place = has_member_deadlines(item.kind, item.value);

@@ -1,10 +1,10 @@
-//! Names: what outlives the server beside its cache's memory, with `--state`.
+//! Names: the file that outlives the server beside its cache's memory, with `--state`.
 //!
-//! The cache knows spaces and flags by their numbers; which space each database is and which
-//! content type each number means stands in a file beside its memory, a line each with a check of
-//! it and of all lines before it. A line is written before anything depends on it, so a server that
-//! is killed leaves what its items mean. Lines are appended; when most of them are out of date, the
-//! file is written anew.
+//! The cache knows spaces and flags by their numbers. This file records which space each database
+//! is and which content type each number means, one line each with a check of it and of all lines
+//! before it. A line is written before anything depends on it, so after a kill the file still
+//! explains all items. Lines are appended; when most of them are out of date, the file is
+//! rewritten.
 //!
 //! Why: docs/decisions/0058. Tests: below; tests/restart.rs.
 
@@ -16,19 +16,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellar_engine::StateDir;
 
-/// The file, and the one that takes its place.
+/// The file, and the one that replaces it.
 const FILE: &str = "names";
 const NEXT_FILE: &str = "names.next";
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Lines that may be out of date before the file is written anew.
+/// Out-of-date lines that trigger a rewrite of the file.
 const LINES_LEFT_MAX: usize = 1_000;
-/// What the first line begins with.
+/// Start of the first line.
 const HEAD: &str = "cellar names 2";
 /// The check before the first line.
 const NO_LINES: u64 = 0x6e61_6d65_7321_0a0d;
 
-/// What a server before this one left.
+/// The names that an earlier server has left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownNames {
     /// The space of each database, and the last number given out before it.
@@ -56,10 +56,10 @@ struct WrittenNames {
 }
 
 impl KnownNames {
-    /// What stands in a directory for the memory of that number.
+    /// Reads the file of a directory for the memory of that number.
     ///
     /// # Errors
-    /// Why it cannot be believed.
+    /// A message if the file is not valid.
     pub fn read(dir: &StateDir, id: u64) -> Result<KnownNames, String> {
         let path = dir.path().join(FILE);
         let length = std::fs::metadata(&path).map_or(0, |file| file.len());
@@ -67,7 +67,7 @@ impl KnownNames {
             return Err("its file of names is not there".to_owned());
         }
         let text = std::fs::read(&path).map_err(|error| format!("its file of names: {error}"))?;
-        // Lines that were acknowledged are all there, and whole.
+        // All acknowledged lines are there, and whole.
         let acknowledged = dir
             .note()
             .ok_or("the length of its file of names is damaged")?;
@@ -126,7 +126,7 @@ impl Names {
     /// # Errors
     /// The system's.
     pub fn begin(dir: &Arc<StateDir>, id: u64, named: KnownNames) -> std::io::Result<Names> {
-        // Nobody reads the file of before by the length of the new one.
+        // The old file is not to be read by the length of the new one.
         dir.set_note(0);
         let (text, check) = named.lines(id);
         let file = write_anew(dir.path(), &text)?;
@@ -144,14 +144,14 @@ impl Names {
         })
     }
 
-    /// Writes the file again: somebody else has put another in its place.
+    /// Writes the file again: another process has replaced it.
     pub fn renew(&self) {
         let mut written = self.written();
         written.old = LINES_LEFT_MAX + 1;
         self.append(&mut written, "");
     }
 
-    /// Notes which space each database is, and the last number given out.
+    /// Records which space each database is, and the last number given out.
     pub fn note_databases(&self, last: u32, spaces: Vec<u32>) {
         let text = databases_line(last, &spaces);
         let mut written = self.written();
@@ -160,7 +160,7 @@ impl Names {
         self.append(&mut written, &text);
     }
 
-    /// Notes the next content type.
+    /// Records the next content type.
     pub fn note_type(&self, name: &str) {
         let mut written = self.written();
         written.named.types.push(name.to_owned());
@@ -171,8 +171,8 @@ impl Names {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a line. If that cannot be done, nobody may go on with the memory: its items would
-    /// mean something else.
+    /// Appends a line. If that fails, the memory must not be reused: its items would change their
+    /// meaning.
     fn append(&self, written: &mut WrittenNames, text: &str) {
         if let Err(error) = self.write(written, text) {
             self.dir.spoil();
@@ -197,7 +197,7 @@ impl Names {
     }
 }
 
-/// Writes the file under another name first, so that there is always a whole one.
+/// Writes the file under another name first, so that a whole one always exists.
 fn write_anew(dir: &Path, text: &str) -> std::io::Result<File> {
     let next: PathBuf = dir.join(NEXT_FILE);
     let _ = std::fs::remove_file(&next);
@@ -211,7 +211,7 @@ fn write_anew(dir: &Path, text: &str) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Bytes of the lines that are whole: what follows was being written when its server was killed.
+/// Bytes of the whole lines: the rest was being written when its server was killed.
 fn whole_bytes(text: &[u8]) -> usize {
     let end = text.iter().rposition(|&byte| byte == b'\n');
     end.map_or(0, |end| end + 1)
@@ -235,7 +235,7 @@ fn line(before: &mut u64, text: &str) -> String {
     format!("{before:016x} {text}\n")
 }
 
-/// The text of a line, if it is whole and stands behind the lines that it was written behind.
+/// The text of a line, if it is whole and follows the lines that it was written after.
 fn checked<'l>(before: &mut u64, line: &'l str) -> Option<&'l str> {
     let (sum, text) = line.split_once(' ')?;
     *before = check(*before, text);

@@ -1,8 +1,8 @@
-//! Observer: who is told what happens to items, whatever protocol it came by.
+//! Observer: reports changes of items to clients, whatever protocol made them.
 //!
-//! The engine calls it under a shard's lock: for near caches ([`Tracking`]), watched keys
-//! ([`Watching`]), those who wait for a value ([`Waiters`]) and the keyspace events of expiry and
-//! eviction. While there is none of these, the engine finds that out by one load.
+//! The engine calls it under a shard's lock: for client-side caching ([`Tracking`]), watched keys
+//! ([`Watching`]), blocking commands ([`Waiters`]) and the keyspace events of expiry and eviction.
+//! While none of these is in use, this costs the engine one load.
 //!
 //! Why: docs/decisions/0017, 0046.
 
@@ -23,13 +23,13 @@ use crate::keyspace::watching::{Mark, Watching};
 use crate::system::clock::LoopClock;
 use cellar_values::{HASH, Hash, Set, has_member_deadlines, hash, without_expired};
 
-/// One who waits for a value, among the reasons to hear of changes: the other ones are fewer.
+/// The weight of one waiter in the reasons to observe changes: the other reasons stay below it.
 const ONE_WAITER: u64 = 1 << 32;
 
-/// Keys that are looked at in one step because their deadlines have passed.
+/// Keys checked in one step because their deadlines have passed.
 const DUE_MAX: usize = 1_000;
 
-/// When an item goes, and when the first of its fields does.
+/// When an item expires, and when the first of its fields does.
 fn deadlines_of(item: Item<'_>) -> (Deadline, Deadline) {
     (item.deadline, first_deadline_of(item))
 }
@@ -42,12 +42,12 @@ fn first_deadline_of(item: Item<'_>) -> Deadline {
     }
 }
 
-/// Everything that hears of changes.
+/// Everything that is notified of changes.
 #[derive(Debug)]
 pub struct Observer {
-    /// Channels and who listens to them.
+    /// Channels and their subscribers.
     pub pubsub: PubSub,
-    /// Near caches.
+    /// Client-side caching.
     pub tracking: Tracking,
     events: Events,
     watching: Watching,
@@ -56,15 +56,15 @@ pub struct Observer {
     // Relaxed: a count that orders nothing.
     expired_fields: AtomicU64,
     databases: Databases,
-    /// Who waits for a value.
+    /// Clients in blocking commands.
     pub waiters: Waiters,
-    /// How many reasons there are to hear of changes; those who wait are [`ONE_WAITER`] each.
-    // Relaxed: a shard's lock orders it before the changes to be heard of.
+    /// Number of reasons to observe changes; waiters are [`ONE_WAITER`] each.
+    // Relaxed: a shard's lock orders it before the changes to be reported.
     reasons: AtomicU64,
 }
 
 impl Observer {
-    /// An observer that nobody needs yet.
+    /// Creates an observer without any reasons.
     #[must_use]
     pub fn new(settings: &Settings) -> Observer {
         let observer = Observer {
@@ -78,7 +78,7 @@ impl Observer {
             waiters: Waiters::default(),
             reasons: AtomicU64::new(0),
         };
-        // The letters were checked when they were read.
+        // The letters were validated when the setting was read.
         let _ = observer.set_events(&settings.notify_keyspace_events);
         observer
     }
@@ -96,7 +96,7 @@ impl Observer {
         &self.events
     }
 
-    /// Tells some of the keyspace events that wait. For one thread alone.
+    /// Publishes some of the queued keyspace events. Called by one thread only.
     pub(crate) fn tell_waiting_events(&self) -> Telling {
         self.events.tell_waiting(&self.pubsub)
     }
@@ -104,7 +104,7 @@ impl Observer {
     /// Chooses which keyspace events are published.
     ///
     /// # Errors
-    /// Why the letters are none.
+    /// A message if the letters are invalid.
     pub fn set_events(&self, letters: &str) -> Result<(), String> {
         let before = self.events.needs_engine();
         self.events.set(letters)?;
@@ -137,7 +137,7 @@ impl Observer {
         }
     }
 
-    /// Begins to tell a client of changes to keys that it reads; see [`Tracking::start`].
+    /// Starts to track keys that a client reads; see [`Tracking::start`].
     pub fn track(
         &self,
         client: &Arc<Client>,
@@ -149,7 +149,7 @@ impl Observer {
         self.note(false, is_new);
     }
 
-    /// Tells a client nothing more.
+    /// Stops tracking for a client.
     pub fn untrack(&self, client: &Client, prefixes: &[Box<[u8]>]) {
         let was_told = self.tracking.stop(client, prefixes);
         self.note(was_told, false);
@@ -158,7 +158,7 @@ impl Observer {
     /// Begins to watch a key of a database.
     pub fn watch(&self, key: &[u8], database: u32, mark: &Arc<Mark>, cache: &Cache) {
         let space = self.databases.space(database);
-        // An item past its deadline is met before anybody listens.
+        // An item past its deadline is removed before the client listens.
         self.meet(key, database, cache);
         self.note(false, true);
         self.watching.add(key, database, space, mark);
@@ -167,7 +167,7 @@ impl Observer {
         }
     }
 
-    /// How many flushes those who watch have seen.
+    /// How many flushes the watched keys have seen.
     #[must_use]
     pub fn flushes(&self) -> u64 {
         self.watching.flushes()
@@ -185,8 +185,8 @@ impl Observer {
         self.note(true, false);
     }
 
-    /// Lets a client wait for keys; none if too many wait. What it looks for afterwards was either
-    /// stored before, and is found, or marks the key.
+    /// Blocks a client on keys; none if too many clients wait. A value that it looks up afterwards
+    /// was either stored before, and is found, or marks the key.
     #[must_use]
     pub fn wait(&self, request: WaitRequest) -> Option<Arc<Waiter>> {
         self.reasons.fetch_add(ONE_WAITER, Ordering::Relaxed);
@@ -197,7 +197,8 @@ impl Observer {
         waiter
     }
 
-    /// Lets a client wait no longer; whether it did. The caller is inside the exclusive lock.
+    /// Ends a client's wait; returns whether it was waiting. The caller is inside the exclusive
+    /// lock.
     pub fn unwait(&self, waiter: &Waiter) -> bool {
         let was_there = self.waiters.remove(waiter);
         if was_there {
@@ -206,7 +207,7 @@ impl Observer {
         was_there
     }
 
-    /// The same, save that it stays in lines: see [`Waiters::dismiss`].
+    /// The same, but leaves its entries in queues: see [`Waiters::dismiss`].
     pub fn dismiss(&self, waiter: &Waiter) -> bool {
         let was_there = self.waiters.dismiss(waiter);
         if was_there {
@@ -215,7 +216,7 @@ impl Observer {
         was_there
     }
 
-    /// Lets a client wait no longer, to whom it is answered that nothing came.
+    /// Ends a client's wait, with an answer that it got no value.
     pub fn end_wait(&self, waiter: &Waiter, end: WaitEnd) -> bool {
         let was_there = self.unwait(waiter);
         if was_there {
@@ -228,15 +229,15 @@ impl Observer {
         self.reasons.fetch_sub(ONE_WAITER, Ordering::Relaxed);
     }
 
-    /// Whether anybody waits for a value.
+    /// Whether any client waits for a value.
     #[inline]
     #[must_use]
     pub fn has_waiters(&self) -> bool {
         self.reasons.load(Ordering::Relaxed) >= ONE_WAITER
     }
 
-    /// Meets a key, so that its deadline and those of its fields count if they have passed; whether
-    /// it is there.
+    /// Looks a key up, so that it and its fields expire if their deadlines have passed; returns
+    /// whether it still exists.
     pub fn meet(&self, key: &[u8], database: u32, cache: &Cache) -> bool {
         let hashed = cache.key_in(self.databases.space(database), key);
         hashed.is_ok_and(|hashed| self.meet_key(hashed, cache))
@@ -252,7 +253,7 @@ impl Observer {
         }
     }
 
-    /// Removes the fields of a hash, or members of a set, that have expired, and tells; whether
+    /// Removes the expired fields of a hash, or members of a set, and reports them; returns whether
     /// others are left.
     fn drop_expired_fields(&self, key: Key<'_>, cache: &Cache) -> bool {
         let now = cache.now();
@@ -268,7 +269,7 @@ impl Observer {
             };
             let (expired, change) = drop_expired(item.value, item.deadline, now, scratch);
             kind = item.kind;
-            // Of very many that have expired together, the others go next.
+            // If very many have expired together, the rest follows next time.
             next = match expired.len() < hash::DROPPED_MAX {
                 true => hash::first_living(item.value, now),
                 false => Deadline::at(now),
@@ -285,7 +286,7 @@ impl Observer {
             (change != Change::Remove, change)
         });
         let Ok(is_left) = changed else {
-            // There is no memory to store it anew: readers do not see these fields, and are told.
+            // No memory to store it again: readers do not see these fields, and are notified.
             self.watching
                 .changed(key.bytes(), key.space(), &self.databases);
             self.tracking.changed(key.bytes(), false);
@@ -331,7 +332,8 @@ impl Observer {
         self.expired_fields.load(Ordering::Relaxed)
     }
 
-    /// Notes when a key goes, and when the first of its fields does, so that it is looked at then.
+    /// Records when a key expires, and when the first of its fields does, so that it is checked
+    /// then.
     pub fn note_deadline(&self, key: Key<'_>, item: Deadline, field: Deadline) {
         let is_of_field = field < item;
         let Some(at) = item.min(field).instant() else {
@@ -339,13 +341,13 @@ impl Observer {
         };
         for left_out in self.deadlines.add(key, at.0, is_of_field) {
             if left_out.is_of_field {
-                // Nobody else looks for it: who has read it hears of it before its time.
+                // The engine does not check it: its readers are notified before its time.
                 self.tracking.changed(&left_out.name, false);
             }
         }
     }
 
-    /// Notes when a key that is about to be read goes, whose reader wants to hear of that.
+    /// Records the deadline of a key that is about to be read by a tracking client.
     pub fn note_read(&self, key: Key<'_>, cache: &Cache) {
         let deadlines = cache.peek(key, deadlines_of);
         if let Some((item, field)) = deadlines {
@@ -353,8 +355,9 @@ impl Observer {
         }
     }
 
-    /// Looks at keys whose deadlines have passed for every thread, which lets them expire; nothing
-    /// to do costs one load. Returns the engine's moment, in milliseconds, at which to look again.
+    /// Checks the keys whose deadlines have passed on every thread's clock, which makes them
+    /// expire; costs one load if none have. Returns the engine's moment, in milliseconds, of the
+    /// next check.
     pub fn expire_due(&self, cache: &Cache, clock: &LoopClock) -> u64 {
         let now_ms = cache.now().0;
         if self.deadlines.first_ms() > now_ms {
@@ -363,7 +366,7 @@ impl Observer {
         let _held = clock.hold_settled();
         for _ in 0..DUE_MAX {
             let Some(due) = self.deadlines.take_due(cache.now().0) else {
-                // What a script still sees is due when the script has ended.
+                // Items that a script still sees become due when the script has ended.
                 return self.deadlines.first_ms().max(now_ms + 1);
             };
             if let Ok(key) = cache.key_in(due.space, &due.name) {
@@ -373,8 +376,8 @@ impl Observer {
         self.deadlines.first_ms()
     }
 
-    /// Two databases have changed places; called by who made them do so, alone. The names in them
-    /// that are waited for, which are to be [looked for](Observer::look_for) then.
+    /// Handles the swap of two databases; its maker calls it exclusively. Returns the awaited names
+    /// in them, which are to be [looked up](Observer::look_for) then.
     #[must_use]
     pub fn swapped(&self, one: u32, other: u32) -> Vec<MarkedKey> {
         if !self.is_awaited() {
@@ -385,7 +388,7 @@ impl Observer {
         self.waiters.of_databases(one, other)
     }
 
-    /// Marks those of these names that are there now, for who waits for them.
+    /// Marks those of these names that exist now, for their waiters.
     pub fn look_for(&self, names: &[MarkedKey], cache: &Cache) {
         for (database, name) in names {
             if self.meet(name, *database, cache) {
@@ -394,13 +397,13 @@ impl Observer {
         }
     }
 
-    /// Names that somebody watches.
+    /// Number of watched names.
     #[must_use]
     pub fn watched(&self) -> usize {
         self.watching.count()
     }
 
-    /// Notes when what was stored goes, if somebody wants to hear of it who has not read it.
+    /// Records when a stored item expires, if clients that have not read it want to be notified.
     fn note_stored(&self, key: Key<'_>, item: Option<Item<'_>>) {
         let Some((item, field)) = item.map(deadlines_of) else {
             return;
@@ -412,8 +415,8 @@ impl Observer {
     }
 
     fn is_awaited(&self) -> bool {
-        // Relaxed: who begins to listen takes the shard's lock afterwards, to read; a change whose
-        // lock comes later sees the count.
+        // Relaxed: a client that registers takes the shard's lock afterwards, to read; a change
+        // whose lock comes later sees the count.
         self.reasons.load(Ordering::Relaxed) > 0
     }
 
@@ -432,7 +435,7 @@ impl cellar_engine::Observer for Observer {
         self.is_awaited()
     }
 
-    /// Who waits for a name hears of what is stored alone.
+    /// Whether expiry is to be reported; waiters need only stores.
     fn hears_of_expiry(&self) -> bool {
         // Relaxed: as it says where it is declared.
         let reasons = self.reasons.load(Ordering::Relaxed);
@@ -450,11 +453,12 @@ impl cellar_engine::Observer for Observer {
         if reasons.is_multiple_of(ONE_WAITER) {
             return;
         }
-        // What nobody asked for has a keyspace event of its own; commands tell theirs themselves.
+        // Changes that no command asked for have their own keyspace event; commands publish theirs
+        // themselves.
         let told = match happened {
             Happened::Expired => Some((Class::Expired, "expired")),
             Happened::Evicted => Some((Class::Evicted, "evicted")),
-            // Commands tell what they store; that nothing was there they do not always know.
+            // Commands publish their stores, but do not always know whether the key existed.
             Happened::Created => Some((Class::New, "new")),
             Happened::Stored | Happened::Removed | Happened::Retimed => None,
         };

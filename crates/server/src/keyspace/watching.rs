@@ -1,9 +1,9 @@
-//! Watching: keys that let the next transaction fail if they change.
+//! Watching: keys whose change makes the next transaction fail (WATCH).
 //!
-//! Each name has a list of those who watch it, with the database they mean. A change marks them;
-//! EXEC looks at its mark. Who registers looks the key up afterwards, so a change is either seen by
-//! that look-up or heard here. A flush concerns all keys of a space and is only noted; EXEC
-//! compares its keys with what was noted since, if anything was. Lock order: shard, part, flushes.
+//! Each name has a list of its watchers, with their database. A change marks them; EXEC checks its
+//! mark. A watcher registers before it looks the key up, so a change is either seen by that lookup
+//! or reported here. A flush concerns all keys of a space and is only recorded; EXEC compares its
+//! keys with the flushes recorded since, if any. Lock order: shard, part, flushes.
 //!
 //! Tests: tests/resp_watch.rs.
 
@@ -24,14 +24,14 @@ const FLUSHED_SPACES_MAX: usize = 64;
 
 /// Whether something happened to one of a session's keys.
 #[derive(Debug, Default)]
-// Acquire and Release: who sees the mark sees the change.
+// Acquire and Release: a thread that sees the mark sees the change.
 pub struct Mark(AtomicBool);
 
 impl Mark {
     /// Whether something happened.
     #[must_use]
     pub fn is_set(&self) -> bool {
-        // Acquire and Release: who sees the mark sees the change.
+        // Acquire and Release: a thread that sees the mark sees the change.
         self.0.load(Ordering::Acquire)
     }
 
@@ -58,7 +58,7 @@ struct Watch {
 struct Flushes {
     of_all: u64,
     of_spaces: Vec<(Space, u64)>,
-    /// The same of databases that have changed places with others.
+    /// The same for swapped databases.
     of_databases: Vec<(u32, u64)>,
 }
 
@@ -69,7 +69,7 @@ impl Flushes {
                 self.of_spaces.retain(|(known, _)| *known != space);
                 self.of_spaces.push((space, number));
             }
-            // Too many spaces to be told apart count as all.
+            // Too many spaces to list count as all.
             _ => {
                 self.of_all = number;
                 self.of_spaces.clear();
@@ -77,8 +77,8 @@ impl Flushes {
         }
     }
 
-    /// Whether what is watched has been flushed or swapped since; of what was not there, whether
-    /// something came by a swap. What came and went again has told so itself.
+    /// Whether a watched key was flushed or swapped since; if it did not exist, whether a swap has
+    /// brought it. A key that came and went again was reported by those changes.
     fn concern(&self, watch: &Watch, is_there: bool) -> bool {
         let is_later = |number: u64| number > watch.flushes;
         let (mut spaces, mut databases) = (self.of_spaces.iter(), self.of_databases.iter());
@@ -98,8 +98,8 @@ pub struct Watching {
     hasher: RandomState,
     parts: [Mutex<WatchesByKey>; PARTS],
     flushes: Mutex<Flushes>,
-    /// How many flushes there were.
-    // Release and Acquire: who sees a number finds its flush noted.
+    /// Number of flushes so far.
+    // Release and Acquire: a thread that sees a number finds its flush recorded.
     count_of_flushes: AtomicU64,
 }
 
@@ -128,7 +128,7 @@ impl Watching {
         part.entry(key.into()).or_default().push(watch);
     }
 
-    /// Notes that a key was not there when it began to be watched: to flush is no change of it.
+    /// Records that a key did not exist when it was watched: a flush does not change it.
     pub fn note_absent(&self, key: &[u8], database: u32, mark: &Arc<Mark>) {
         let mut part = self.part(key);
         let watches = part.get_mut(key).into_iter().flatten();
@@ -158,7 +158,7 @@ impl Watching {
         }
     }
 
-    /// All items of a space, or of all spaces, are gone.
+    /// Records that all items of a space, or of all spaces, were removed.
     pub fn flushed(&self, space: Option<Space>) {
         self.note(|flushes, number| flushes.note(space, number));
     }
@@ -166,12 +166,12 @@ impl Watching {
     /// How many flushes there were.
     #[must_use]
     pub fn flushes(&self) -> u64 {
-        // Acquire: who sees a number finds its flush noted.
+        // Acquire: a thread that sees a number finds its flush recorded.
         self.count_of_flushes.load(Ordering::Acquire)
     }
 
     /// Whether a flush or a swap of databases has concerned a key since it is watched; `is_there`
-    /// if there is something now.
+    /// says whether it exists now.
     #[must_use]
     pub fn was_flushed(&self, key: &[u8], database: u32, mark: &Arc<Mark>, is_there: bool) -> bool {
         let part = self.part(key);
@@ -194,11 +194,11 @@ impl Watching {
         let mut flushes = lock(&self.flushes);
         let number = self.flushes() + 1;
         note(&mut flushes, number);
-        // Release: who sees the number finds its flush noted.
+        // Release: a thread that sees the number finds its flush recorded.
         self.count_of_flushes.store(number, Ordering::Release);
     }
 
-    /// Names that somebody watches.
+    /// Number of watched names.
     #[must_use]
     pub fn count(&self) -> usize {
         self.parts.iter().map(|part| lock(part).len()).sum()
