@@ -1,8 +1,7 @@
-//! By source: numbers by the address that they come from, so that the source with most gives way
+//! By source: numbered members, grouped by source, so that the source with most members loses one
 //! first.
 //!
-//! Members are numbers, greater ones came later. All but a count takes time that grows with the
-//! logarithm of their number.
+//! A greater number means a later arrival. All operations but a count take logarithmic time.
 //!
 //! Tests: at the end of this file.
 
@@ -15,7 +14,7 @@ use crate::auth::login_limiter::Source;
 #[derive(Debug, Default)]
 pub struct BySource {
     members: HashMap<Source, BTreeSet<u64>>,
-    /// Sources by how many they have; of as many, the one whose oldest came first is last.
+    /// Sources by number of members; among equals, the one with the oldest member is last.
     sizes: BTreeSet<(usize, Reverse<u64>, Source)>,
 }
 
@@ -25,7 +24,7 @@ impl BySource {
         self.change(source, |members| members.insert(number));
     }
 
-    /// Takes a member out, if it is there.
+    /// Removes a member, if present.
     pub fn remove(&mut self, source: Source, number: u64) {
         self.change(source, |members| members.remove(&number));
     }
@@ -36,13 +35,13 @@ impl BySource {
         self.members.get(&source).map_or(0, BTreeSet::len)
     }
 
-    /// The member of a source that came first.
+    /// The oldest member of a source.
     #[must_use]
     pub fn oldest_of(&self, source: Source) -> Option<u64> {
         self.members.get(&source)?.first().copied()
     }
 
-    /// The member that came first of the source that has most of them.
+    /// The oldest member of the source with most members.
     #[must_use]
     pub fn oldest_of_most(&self) -> Option<u64> {
         self.sizes.last().map(|&(_, Reverse(number), _)| number)
@@ -79,7 +78,7 @@ mod tests {
         );
         by_source.add(one, 1);
         by_source.add(two, 2);
-        // Of as many, the one that has been there longest.
+        // Among equals, the source with the oldest member.
         assert_eq!(by_source.oldest_of_most(), Some(1));
         by_source.add(two, 3);
         assert_eq!(by_source.oldest_of_most(), Some(2));

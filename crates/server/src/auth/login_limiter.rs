@@ -1,11 +1,11 @@
-//! Login limiter: how often somebody may be wrong about a password or a token.
+//! Login limiter: bounds wrong attempts at a password or a token.
 //!
-//! Each address has a bucket of [`BURST`] wrong attempts that fills again by one in
-//! [`REFILL_MS`]. While it is empty nothing that comes from there is compared, so that an attempt
-//! that would be right does not tell itself apart. Right ones cost nothing.
+//! Each source has a token bucket of [`BURST`] wrong attempts, refilled by one per [`REFILL_MS`].
+//! While it is empty no attempt of the source is compared, so that a right one is not told apart.
+//! Right attempts cost nothing.
 //!
-//! The buckets lie in a table of fixed size; an address without attempts has none. Where more
-//! addresses attempt than fit, the one that has tried least is forgotten.
+//! The buckets are in a table of fixed size; a source without attempts has none. If more sources
+//! attempt than fit, the one with the fewest wrong attempts is dropped.
 //!
 //! Why: docs/decisions/0027.
 
@@ -15,25 +15,25 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::net::listener::UID_MARK;
 
-/// Wrong attempts that an address has before it has to wait.
+/// Wrong attempts that a source has before it has to wait.
 pub const BURST: u64 = 30;
-/// How long it takes until there is one more.
+/// Time until it has one more.
 pub const REFILL_MS: u64 = 1_000;
-/// How far ahead a bucket may be full at which one more is compared.
+/// How far ahead a bucket may be filled for one more attempt to be compared.
 const MOST_MS: u64 = (BURST - 1) * REFILL_MS;
-/// Wrong attempts that cost an address no time.
+/// Wrong attempts that cost a source no time.
 const FREE_ATTEMPTS: u64 = 3;
-/// How long the next one waits, and the longest that one waits.
+/// The delay of the next attempt, and the longest delay.
 pub const DELAY_MS_MIN: u64 = 125;
 /// See above.
 pub const DELAY_MS_MAX: u64 = 4_000;
 /// Wrong attempts after which a connection ends.
 pub const PER_CONNECTION_MAX: u8 = 10;
-/// How long an address that was wrong once is told from one that was not.
+/// How long a source with a wrong attempt is distinguished from one without.
 pub const RECENT_MS: u64 = 10 * 60 * 1_000;
 /// Sets of buckets, a power of two.
 const SETS: usize = 1 << 10;
-/// Buckets that an address may be in.
+/// Buckets that a source may be in.
 const WAYS: usize = 4;
 /// How a source begins that is an IPv4 address; no network of IPv6 begins with zeros and ones like
 /// these.
@@ -44,13 +44,13 @@ const UID: u64 = 0xfffe;
 const HOST_BITS_IPV4: u32 = 8;
 const HOST_BITS_IPV6: u32 = 16;
 
-/// Where attempts come from: an IPv4 address, or the network of an IPv6 address (/64), of which one
-/// customer has all; over a socket file the user of the machine.
+/// The source of attempts: an IPv4 address, or the network of an IPv6 address (/64), which one
+/// customer has whole; on a Unix socket the user ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(u64);
 
 impl Source {
-    /// The source of a peer, as [`told_of`](crate::net::listener::told_of) has it.
+    /// The source of a peer, as [`told_of`](crate::net::listener::told_of) formats it.
     #[must_use]
     pub fn of(peer: &str) -> Source {
         let Ok(address) = peer.parse::<SocketAddr>() else {
@@ -78,22 +78,22 @@ impl Source {
     }
 }
 
-/// Sources that one customer can easily have many of: an IPv4 network (/24) or an IPv6 one (/48);
-/// a user of the machine is alone in its own.
+/// A group of sources that one customer can easily have: an IPv4 network (/24) or an IPv6 one
+/// (/48); a Unix user ID is alone in its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network(u64);
 
 impl Network {
-    /// What stands for all of it beside its sources: no peer's address has these bits.
+    /// The network as a source of its own: no peer's address has these bits.
     fn as_source(self) -> Source {
         Source(!self.0)
     }
 }
 
-/// How near to an attempt others were wrong of late.
+/// How near to an attempt recent wrong ones came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Suspicion {
-    /// None that is remembered.
+    /// No recent wrong attempt.
     None,
     /// Others of its network.
     Network,
@@ -101,16 +101,16 @@ pub enum Suspicion {
     Source,
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginAttempt {
     /// It was right.
     Right,
     /// It was wrong.
     Wrong,
-    /// It was not compared: too many from there were wrong.
+    /// It was not compared: its source had too many wrong attempts.
     TooMany {
-        /// Seconds until one is compared again.
+        /// Seconds until its next attempt is compared.
         wait_s: u64,
     },
 }
@@ -134,7 +134,7 @@ pub struct LoginLimiter {
 }
 
 impl LoginLimiter {
-    /// Compares what came from `source` at `now_ms` with a secret.
+    /// Compares an attempt from `source` at `now_ms` with a secret.
     pub fn compare(
         &self,
         source: Source,
@@ -151,11 +151,11 @@ impl LoginLimiter {
         self.compare_in(sets, source, now_ms, given, secret)
     }
 
-    /// How long an attempt from `source` has to wait whose outcome comes later, in milliseconds:
-    /// the longer, the more from there were wrong.
+    /// How long a hashed attempt from `source` is delayed, in milliseconds: the more wrong ones it
+    /// had, the longer.
     ///
     /// # Errors
-    /// Seconds until one may be made at all.
+    /// Seconds until the next attempt is allowed.
     pub fn delay_ms(&self, source: Source, now_ms: u64) -> Result<u64, u64> {
         let ahead_ms = self.with(source, |bucket| bucket.full_ms.saturating_sub(now_ms));
         let ahead_ms = ahead_ms.unwrap_or(0);
@@ -201,7 +201,7 @@ impl LoginLimiter {
         };
     }
 
-    /// Shows the bucket of an address, if it has one.
+    /// Calls `show` with the bucket of a source, if it has one.
     fn with<R>(&self, source: Source, show: impl FnOnce(&Bucket) -> R) -> Option<R> {
         let sets = self
             .sets
@@ -257,7 +257,7 @@ impl LoginLimiter {
     }
 }
 
-/// Compares in a time that does not tell where the difference is.
+/// Compares in a time that does not depend on where the difference is.
 #[must_use]
 pub fn is_same(given: &[u8], secret: &[u8]) -> bool {
     let pairs = given.iter().zip(secret);

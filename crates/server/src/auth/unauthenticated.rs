@@ -1,7 +1,7 @@
-//! Unauthenticated: connections that have to log in and have not, on all event loops.
+//! Unauthenticated: the connections of all event loops that have to log in and have not.
 //!
-//! When there are as many connections as there may be, one of these gives way to who comes then:
-//! the oldest of the source that has most of them. Its loop is told and closes it.
+//! At the connection limit one of these is closed for each new connection: the oldest of the source
+//! with most of them. Its loop is asked to close it.
 //!
 //! Tests: tests/before_login.rs.
 
@@ -12,7 +12,7 @@ use crate::auth::by_source::BySource;
 use crate::auth::login_limiter::Source;
 use crate::net::mailbox::Home;
 
-/// Who stands there.
+/// The unauthenticated connections.
 #[derive(Debug, Default)]
 pub struct Unauthenticated(Mutex<Waiting>);
 
@@ -32,7 +32,7 @@ impl Waiting {
 }
 
 impl Unauthenticated {
-    /// Notes a connection from `source` that has to log in; the number by which it leaves.
+    /// Adds a connection from `source` that has to log in; returns its number.
     pub fn enter(&self, source: Source, home: Home) -> u64 {
         let mut waiting = self.lock();
         waiting.last += 1;
@@ -42,12 +42,12 @@ impl Unauthenticated {
         number
     }
 
-    /// Notes that one is gone, or has logged in.
+    /// Removes one that is closed, or has logged in.
     pub fn leave(&self, number: u64) {
         self.lock().remove(number);
     }
 
-    /// Has one give way; whether there was one.
+    /// Asks the loop of one connection to close it; returns whether any exists.
     pub fn give_way(&self) -> bool {
         let mut waiting = self.lock();
         let oldest = waiting.by_source.oldest_of_most();

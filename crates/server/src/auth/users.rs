@@ -1,12 +1,12 @@
-//! Users: who may log in, and what each may do then.
+//! Users: the accounts, and the permissions of each.
 //!
-//! Without a file of users there are none, and whoever has said what a listener asks for may do
-//! all. With one a connection's [`Identity`] names its user and what let it in; it asks whether the
-//! file has changed since by one load of a number.
+//! Without a users file there are no accounts, and a client that satisfies a listener's password or
+//! token may do everything. With one a connection's [`Identity`] holds its user and the proof of
+//! its login; one load of a generation number tells whether the file has changed since.
 //!
 //! ```text
-//! file       --users, TOML -> a roster of users, or one line that says what is wrong
-//! secrets    argon2id, and what is remembered of passwords that were right
+//! file       --users, TOML -> a roster of users, or a one-line error
+//! secrets    argon2id, and the cache of right passwords
 //! attempts   a name and a password -> an answer at once, or a ticket for one that comes later
 //!            from `login_worker`, the thread that hashes
 //! ```
@@ -42,10 +42,10 @@ use self::attempts::Attempts;
 use self::file::FileError;
 use self::secrets::Remembered;
 
-/// The user that `--password` and `--http-token` stand for.
+/// The user of `--password` and `--http-token`.
 pub const DEFAULT_USER: &str = "default";
 
-/// All users of a moment, by their names.
+/// The users of one version of the file, by name.
 #[derive(Debug, Default)]
 struct Roster {
     users: Vec<Arc<User>>,
@@ -59,7 +59,7 @@ impl Roster {
         found.ok().map(|place| &self.users[place])
     }
 
-    /// The user who may log in and has most hashes, if one has any.
+    /// The enabled user with most hashes, if any has one.
     fn most_hashes(&self) -> Option<Arc<User>> {
         let users = self.users.iter().filter(|user| user.enabled);
         let most = users.max_by_key(|user| user.hashes.len());
@@ -67,7 +67,7 @@ impl Roster {
     }
 }
 
-/// By what a file is known to be another.
+/// Identifies a version of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileMark {
     inode: u64,
@@ -91,7 +91,7 @@ impl FileMark {
     }
 }
 
-/// What of it is counted.
+/// Counters of logins and reloads.
 // Relaxed: counts order nothing.
 #[derive(Debug, Default)]
 pub struct UserCounts {
@@ -99,34 +99,35 @@ pub struct UserCounts {
     pub right: AtomicU64,
     /// Attempts that were wrong.
     pub wrong: AtomicU64,
-    /// Attempts that were not looked at, as too many from there were wrong or too many waited.
+    /// Attempts that were not compared, because their source had too many wrong ones or the queue
+    /// was full.
     pub refused: AtomicU64,
-    /// Attempts that were looked at late, as others from there were wrong.
+    /// Attempts that were delayed, because their source had wrong ones.
     pub slowed: AtomicU64,
     /// Passwords that were hashed.
     pub hashes: AtomicU64,
-    /// Times the file was read anew.
+    /// Reloads of the file.
     pub reloads: AtomicU64,
-    /// Times it could not be, and the old one stayed.
+    /// Failed reloads, after which the old users stay.
     pub reload_failures: AtomicU64,
 }
 
-/// All users, and who tries to be one.
+/// All users, and the pending logins.
 #[derive(Debug)]
 pub struct Users {
     path: PathBuf,
-    /// The user that the settings stand for.
+    /// The default user of the settings.
     short_form: Option<Arc<User>>,
     /// Its password; empty if it has none.
     short_secret: String,
-    /// The file that was read last.
+    /// The file as last read.
     mark: Mutex<Option<FileMark>>,
     roster: RwLock<Arc<Roster>>,
-    // Release and Acquire: who sees the number finds the roster, or a later one.
+    // Release and Acquire: a thread that sees the number finds the roster, or a later one.
     generation: AtomicU64,
     remembered: Remembered,
     attempts: Attempts,
-    /// What is counted of them.
+    /// Counters.
     pub counts: UserCounts,
 }
 
@@ -134,7 +135,7 @@ impl Users {
     /// The users of the settings' file; none if there is no such setting.
     ///
     /// # Errors
-    /// What is wrong with the file, as one line.
+    /// The error in the file, in one line.
     pub fn load(settings: &Settings) -> Result<Option<Arc<Users>>, Error> {
         let Some(path) = &settings.users else {
             return Ok(None);
@@ -177,10 +178,10 @@ impl Users {
         Ok(users)
     }
 
-    /// Puts a roster of these users in force; the one before.
+    /// Puts a roster of these users in force; returns the old one.
     fn replace(&self, users: Vec<User>) -> Arc<Roster> {
         let mut place = self.roster.write().unwrap_or_else(PoisonError::into_inner);
-        // Release: who sees the number finds the roster; only this thread changes either.
+        // Release: a thread that sees the number finds the roster; only this thread changes either.
         let generation = self.generation.load(Ordering::Acquire) + 1;
         let since = |user: &User| {
             let before = place.find(user.name.as_bytes());
@@ -197,8 +198,8 @@ impl Users {
         before
     }
 
-    /// Reads the file anew if it is another than was read last, or if `anyway`: how many users are
-    /// gone or have other rows now, or why the old ones stay.
+    /// Reads the file again if it has changed since the last read, or if `anyway`: returns how many
+    /// users were removed or changed, or why the old ones stay.
     pub fn reload(&self, anyway: bool) -> Option<Result<usize, String>> {
         let mark = FileMark::of(&self.path);
         let mut last = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +239,7 @@ impl Users {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The user with this name who may log in.
+    /// The enabled user with this name.
     #[must_use]
     pub fn by_name(&self, name: &[u8]) -> Option<Arc<User>> {
         self.roster()
@@ -266,7 +267,7 @@ impl Users {
         self.by_proof(Proof::Uid(uid))
     }
 
-    /// The login of who has said the token of the settings.
+    /// The login of a client that has sent the token of the settings.
     #[must_use]
     pub fn by_token(&self) -> Option<Login> {
         let user = self.by_name(DEFAULT_USER.as_bytes());
@@ -287,7 +288,7 @@ impl Users {
         self.roster().users.clone()
     }
 
-    /// A MAC of bytes that only this process can make.
+    /// A MAC that only this process can compute.
     #[must_use]
     pub fn mac(&self, bytes: &[u8]) -> [u8; 32] {
         self.remembered.digest(b"", bytes, "")

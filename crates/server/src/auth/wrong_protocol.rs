@@ -1,9 +1,9 @@
-//! Wrong protocol: clients that speak another protocol than their port does.
+//! Wrong protocol: detects clients that speak another protocol than their port does.
 //!
-//! By the first bytes of a connection it is known what they speak; the log says it, and what is to
-//! be set, once a minute for each port and protocol. It costs a look at one line, once for a
-//! connection. One that begins with an HTTP request's line runs nothing, whatever its method: a
-//! page that a browser has loaded from elsewhere may call it `set`.
+//! The first bytes of a connection identify the protocol; the server logs it with advice, once a
+//! minute for each port and protocol. The check reads one line, once per connection. A connection
+//! that begins with an HTTP request line executes nothing, whatever its method: a page from
+//! elsewhere in a browser may name its method `set`.
 //!
 //! Sources: RFC 8446 (TLS's record), RFC 9113 3.4 (HTTP/2's preface), PostgreSQL's "Message
 //! Formats" (start and SSLRequest), RFC 4253 4.2 (SSH), HAProxy's "PROXY protocol" 2.1 and 2.2,
@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::config::protocol::Protocol;
 use crate::system::clock;
 
-/// How often the log tells of the same misunderstanding.
+/// Shortest time between two log lines about the same protocol on the same port.
 const TOLD_MS: u64 = 60_000;
-/// How many of the first bytes are looked at for a line's end.
+/// How many of the first bytes are searched for a line's end.
 const LINE_BYTES_MAX: usize = 256;
-/// The first bytes that a version-2 header of the PROXY protocol has.
+/// The first bytes of a PROXY protocol version 2 header.
 const PROXY_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
-/// The number by which a client of PostgreSQL asks for TLS, and that of its protocol.
+/// The code by which a PostgreSQL client requests TLS, and that of its protocol.
 const POSTGRES_ASKS_FOR_TLS: [u8; 4] = [0x04, 0xd2, 0x16, 0x2f];
 const POSTGRES_VERSION: [u8; 2] = [0, 3];
 
-/// Makes [`Spoken`] of rows: the variant, what it is called, what is to be set.
+/// Makes [`Spoken`] of rows: the variant, its name, the advice.
 macro_rules! spoken {
     ($($variant:ident $name:literal $advice:literal;)*) => {
-        /// What a client speaks, when its port does not.
+        /// The protocol of a client that is not its port's.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Spoken {
             $(
@@ -40,7 +40,7 @@ macro_rules! spoken {
         impl Spoken {
             const COUNT: usize = [$($name,)*].len();
 
-            /// What it is called.
+            /// Its name.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -48,7 +48,7 @@ macro_rules! spoken {
                 }
             }
 
-            /// What an operator can do about it.
+            /// The advice for an operator.
             fn advice(self) -> &'static str {
                 match self {
                     $(Spoken::$variant => $advice,)*
@@ -72,7 +72,7 @@ spoken! {
     Unknown "an unknown protocol" "check the address and port of the client";
 }
 
-/// How much is known of what a connection begins with.
+/// The state of the detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beginning {
     /// Nothing was received yet.
@@ -80,14 +80,14 @@ pub enum Beginning {
     Nothing,
     /// A line of text that has not ended; it may yet be that of an HTTP request.
     Line,
-    /// All that there is to know.
+    /// The detection has ended.
     Known,
 }
 
 impl Beginning {
-    /// Looks at all that a connection has sent so far, of which so many bytes were looked at
-    /// before; what it speaks, if that is not its port's protocol. Each byte of the first line is
-    /// looked at once, and no later one.
+    /// Examines all bytes that a connection has sent so far, of which `looked_at` were examined
+    /// before; returns its protocol if that is not its port's. Each byte of the first line is
+    /// examined once, and no later one.
     #[inline]
     pub fn look(&mut self, protocol: Protocol, so_far: &[u8], looked_at: usize) -> Option<Spoken> {
         if *self == Beginning::Known {
@@ -134,7 +134,7 @@ fn is_http(line: &[u8]) -> bool {
 }
 
 impl Spoken {
-    /// What the first bytes on a port of `protocol` are, if they are none of its own.
+    /// The protocol of the first bytes on a port of `protocol`, if that is another one.
     #[must_use]
     pub fn recognise(protocol: Protocol, first: &[u8]) -> Option<Spoken> {
         let byte = *first.first()?;
@@ -155,7 +155,7 @@ impl Spoken {
         (!is_own).then_some(spoken)
     }
 
-    /// What bytes are that begin a connection, as far as that is certain.
+    /// The protocol of a connection's first bytes, as far as that is certain.
     fn of(first: &[u8]) -> Option<Spoken> {
         Some(match first {
             [0x16, ..] => Spoken::Tls,
@@ -216,7 +216,7 @@ impl Spoken {
         )
     }
 
-    /// What the client is told in the protocol of its port, without encryption.
+    /// The error for the client in the protocol of its port, without encryption.
     #[must_use]
     pub fn refusal(self, protocol: Protocol) -> Vec<u8> {
         let what = match self {
@@ -248,20 +248,20 @@ fn is_number(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(u8::is_ascii_digit)
 }
 
-/// What the log was told of unauthenticated connections, for all threads.
+/// When clients with a wrong protocol were logged, for all threads.
 #[derive(Debug, Default)]
 pub struct WrongProtocols {
-    /// For each port's protocol and each that was spoken there: when the log may be told next.
-    // Relaxed: whoever moves one on is the one to tell; it orders nothing else.
+    /// For each port's protocol and each detected one: the earliest time of the next log line.
+    // Relaxed: the thread that advances it writes the line; it orders nothing else.
     next_ms: [[AtomicU64; Spoken::COUNT]; Protocol::COUNT],
-    /// Clients that were not told of since the last line.
-    // Relaxed: a figure to look at.
+    /// Clients that were not logged since the last line.
+    // Relaxed: only reported.
     untold: [[AtomicU64; Spoken::COUNT]; Protocol::COUNT],
 }
 
 impl WrongProtocols {
-    /// Tells the log that a client on a port of `protocol` speaks something else, unless it was
-    /// told within a minute. `peer` is asked for only then.
+    /// Logs that a client on a port of `protocol` uses another one, unless that was logged within a
+    /// minute. `peer` is called only then.
     pub fn note(
         &self,
         protocol: Protocol,
@@ -271,7 +271,7 @@ impl WrongProtocols {
     ) {
         let at = (protocol as usize, spoken as usize);
         let (next, untold) = (&self.next_ms[at.0][at.1], &self.untold[at.0][at.1]);
-        // Relaxed: whoever moves it on is the one to tell; it orders nothing else.
+        // Relaxed: the thread that advances it writes the line; it orders nothing else.
         let due = next.load(Ordering::Relaxed);
         let has_moved = due <= now_ms
             && next

@@ -1,18 +1,18 @@
-//! Attempts: a name and a password, and what they come to.
+//! Attempts: logins by name and password, and the queue of those that have to be hashed.
 //!
 //! ```text
-//! too many wrong from there           TooMany, at once
-//! right before, none wrong from there Right, at once
-//! the same attempt under way          joins it
-//! else                                waits for its hash, and longer if others were wrong
+//! too many wrong ones of its source    TooMany, at once
+//! right before, none wrong from there  Right, at once
+//! the same attempt in the queue        joins it
+//! else                                 queued for its hash, longer if others were wrong
 //! ```
 //!
-//! Who waits holds a [`Ticket`], which calls its event loop when it is settled. Only what is found
-//! wrong slows others from there, so each is looked at anew at its turn. Networks and names take
-//! turns; [`Queue::take`] and [`Queue::make_place`] put back who was wrong of late.
+//! A pending login holds a [`Ticket`], which wakes its event loop when it is settled. Only wrong
+//! attempts slow their source, so its state is checked again when one is taken. Networks and names
+//! alternate; [`Queue::take`] and [`Queue::make_place`] favour sources without wrong attempts.
 //!
-//! Invariant: each waiting attempt has a flight, and so have those that are being compared; at most
-//! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is a connection's.
+//! Invariant: each queued attempt has a flight, and so has each being compared; at most
+//! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is one connection's.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -31,56 +31,57 @@ use crate::net::mailbox::Home;
 
 /// Most different attempts that wait.
 pub const WAITING_MAX: usize = 1_024;
-/// Most of them that come from one source: a pool or the people behind one address.
+/// Most of them from one source: a connection pool or the clients behind one address.
 pub const WAITING_PER_SOURCE_MAX: usize = 64;
-/// The part of the free places that one source may hold: the fuller the queue, the fewer, so that
+/// The part of the free places that one source may take: the fuller the queue, the fewer, so that
 /// it takes dozens of sources to fill it.
 const FREE_SHARE: usize = 8;
-/// One turn of so many is anybody's, so that who was wrong of late gets some, too.
+/// One in so many is taken regardless of recent wrong attempts, so that suspicious sources
+/// progress, too.
 const ALIKE_TURNS: u64 = 4;
-/// Once one has waited for so long, logins come faster than they are compared: then a new one comes
-/// before those that have waited, so that most do not wait at all.
+/// When one has waited for so long, logins arrive faster than they are compared: then new ones are
+/// taken before old ones, so that most do not wait at all.
 const OVERLOADED_MS: u64 = 2_000;
-/// Attempts with one name from which on it takes turns with other names.
+/// Number of attempts with one name from which on it alternates with other names.
 const MANY_WITH_NAME: usize = 8;
-/// Attempts that wait from which on those are not compared whose peers have ended their sides: most
-/// of them are gone, which their systems tell only to who writes to them.
+/// Number of queued attempts from which on those are skipped whose peers have shut down their
+/// sides: most of these have disconnected, which only a write would reveal.
 const LEAVING_MAX: usize = 8;
-/// What a wrong password is compared with where no user has one.
+/// The hash that a wrong password is compared with where no user has one.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// What became of a name and a password.
+/// The result of a login.
 #[derive(Clone, Debug)]
 pub enum LoginResult {
-    /// They let this user in.
+    /// The name and password are right.
     Right(Login),
-    /// They are nobody's.
+    /// They match no user.
     Wrong,
-    /// They were not looked at: too many from there were wrong.
+    /// They were not compared: the source had too many wrong attempts.
     TooMany {
-        /// Seconds until others are looked at.
+        /// Seconds until its next attempt is compared.
         wait_s: u64,
     },
-    /// They were not looked at: too many wait.
+    /// They were not compared: the queue is full.
     Busy,
 }
 
-/// How an attempt goes on.
+/// The state of a login.
 #[derive(Debug)]
 pub enum Attempt {
-    /// It is over.
+    /// It is settled.
     Settled(LoginResult),
-    /// Its outcome comes later.
+    /// Its result is pending.
     Waits(Arc<Ticket>),
 }
 
-/// An outcome that comes later.
+/// A pending result.
 #[derive(Debug, Default)]
 pub struct Ticket {
     inner: Mutex<TicketState>,
     /// Whether the peer sends nothing more.
-    // Relaxed: it orders nothing; it may be seen a turn late.
+    // Relaxed: it orders nothing; it may be seen an iteration late.
     is_leaving: AtomicBool,
 }
 
@@ -91,13 +92,13 @@ struct TicketState {
 }
 
 impl Ticket {
-    /// The outcome, once there is one.
+    /// The result, once it is there.
     #[must_use]
     pub fn result(&self) -> Option<LoginResult> {
         self.lock().result.clone()
     }
 
-    /// Whether there is none yet; then this connection's loop is called when there is.
+    /// Whether the result is pending; then this connection's loop is woken for it.
     #[must_use]
     pub fn waits(&self, home: impl FnOnce() -> Home) -> bool {
         let mut inner = self.lock();
@@ -108,7 +109,7 @@ impl Ticket {
         true
     }
 
-    /// Notes that the peer has ended its side: it may still read, or be gone.
+    /// Records that the peer has shut down its side: it may still read, or have disconnected.
     pub fn leave(&self) {
         // Relaxed: as declared.
         self.is_leaving.store(true, Ordering::Relaxed);
@@ -144,34 +145,34 @@ pub struct WaitingAttempt {
     hashes: Vec<Arc<str>>,
     /// That it is right, if that is known without a hash.
     known: Option<Proof>,
-    /// Whether it is looked at late.
+    /// Whether it is delayed.
     is_slowed: bool,
-    /// Whether others from there or near there were wrong of late.
+    /// The recent wrong attempts from its source or near it.
     suspicion: Suspicion,
 }
 
-/// The moment of its turn, in engine milliseconds, and its number.
+/// The time when it is due, in engine milliseconds, and its number.
 type WaitingTurn = (u64, u64);
 
 #[derive(Debug, Default)]
 struct Queue {
     waiting: BTreeMap<WaitingTurn, WaitingAttempt>,
-    /// What waits or is being compared, by where it comes from.
+    /// The attempts that wait or are being compared, by source.
     lanes: HashMap<Source, Lane>,
-    /// The same by networks, and by the names that are said.
+    /// The same by networks, and by names.
     networks: HashMap<Network, Group>,
     names: HashMap<Box<[u8]>, Group>,
     last: u64,
-    /// How many were taken for their turns.
+    /// How many attempts were taken.
     turns: u64,
 }
 
 /// The attempts of one source.
 #[derive(Debug, Default)]
 struct Lane {
-    /// Who waits for the same attempt.
+    /// The tickets that wait for the same attempt.
     flights: HashMap<Mac256, Vec<Weak<Ticket>>>,
-    /// [`Queue::turns`] when it had its last turn, or came.
+    /// [`Queue::turns`] when one of its attempts was last taken, or when it was added.
     turn: u64,
 }
 
@@ -181,13 +182,13 @@ struct Group {
     flights: usize,
     /// As that of a lane.
     turn: u64,
-    /// The same if it had a turn, else zero.
+    /// The same if one was taken, else zero.
     had_turn: u64,
     /// The number of its first attempt.
     first: u64,
 }
 
-/// Takes an attempt out of its group, and the group away that has no other.
+/// Removes an attempt from its group, and the group if it becomes empty.
 fn leave<K: Eq + Hash>(groups: &mut HashMap<K, Group>, key: &K) {
     if let Some(group) = groups.get_mut(key) {
         group.flights -= 1;
@@ -198,7 +199,7 @@ fn leave<K: Eq + Hash>(groups: &mut HashMap<K, Group>, key: &K) {
 }
 
 impl Queue {
-    /// Whether there is a place for one more from a source.
+    /// Whether the queue has a place for one more from a source.
     fn has_place(&self, source: Source) -> bool {
         let free = WAITING_MAX.saturating_sub(self.waiting.len());
         let places = (free / FREE_SHARE).clamp(1, WAITING_PER_SOURCE_MAX);
@@ -214,9 +215,9 @@ impl Queue {
         lane.map_or(0, |lane| lane.flights)
     }
 
-    /// Takes out an attempt for one that comes when all places are taken: if that is the only one
-    /// of its source, one that is more suspicious, else as [`of_largest`](Self::of_largest) says.
-    /// Cost: a look at each that waits.
+    /// Removes an attempt to make a place when the queue is full: if the new one is the only one of
+    /// its source, one that is more suspicious, else as [`of_largest`](Self::of_largest) chooses.
+    /// Cost: a look at each queued attempt.
     fn make_place(&mut self, newcomer: &WaitingAttempt) -> Option<WaitingAttempt> {
         let own = self.count_of(newcomer.source);
         if self.waiting.len() < WAITING_MAX || own >= WAITING_PER_SOURCE_MAX {
@@ -230,9 +231,10 @@ impl Queue {
         self.waiting.remove(&leaving)
     }
 
-    /// The attempt that leaves for another by numbers alone, if one does: of the network with most
-    /// if that leaves it no fewer than the newcomer's has then, else of the newcomer's own. Of it
-    /// the newest of the source with most; any if each has one, so that none stays for being early.
+    /// The attempt to remove by numbers alone, if any: from the network with most attempts if it
+    /// keeps at least as many as the newcomer's then has, else from the newcomer's own network.
+    /// Within that, the newest of the source with most; a random one if each source has one, so
+    /// that none stays for being early.
     fn of_largest(&self, newcomer: &WaitingAttempt) -> Option<WaitingTurn> {
         let own = self.count_of(newcomer.source);
         let home = newcomer.source.network();
@@ -260,24 +262,24 @@ impl Queue {
         may_come.then(|| self.any_of(|one| is_from(one.source)))?
     }
 
-    /// One of those that wait, by chance.
+    /// A random one of the queued attempts.
     fn any_of(&self, may_leave: impl Fn(&WaitingAttempt) -> bool) -> Option<WaitingTurn> {
         let those = self.waiting.iter().filter(|(_, one)| may_leave(one));
         let drawn = those.map(|(&turn, _)| (fastrand::u64(..), turn));
         drawn.min().map(|(_, turn)| turn)
     }
 
-    /// Takes the next attempt whose turn has come, the more suspicious only if there is no other;
-    /// once in [`ALIKE_TURNS`] who was wrong of late is like any.
+    /// Takes the next due attempt, a more suspicious one only if no other is due; once in
+    /// [`ALIKE_TURNS`] suspicion is ignored.
     ///
-    /// Networks take turns, the one that waits for longest first. While some have waited for
-    /// [`OVERLOADED_MS`], the newest network is first (adaptive LIFO). Before that, names that many
-    /// try take turns: whoever has hundreds of networks try one name holds up that name alone.
-    /// Cost: a look at each that waits.
+    /// Networks alternate, the longest-waiting first. While some have waited for [`OVERLOADED_MS`],
+    /// the newest network is first (adaptive LIFO). Names with many attempts alternate before that:
+    /// an attacker who tries one name from hundreds of networks delays that name alone. Cost:
+    /// examines each queued attempt.
     fn take(&mut self, now_ms: u64) -> Option<WaitingAttempt> {
         let is_alike = self.turns.is_multiple_of(ALIKE_TURNS);
         let due = || self.waiting.range(..=(now_ms, u64::MAX));
-        // Whoever was wrong waits on purpose.
+        // Suspicious attempts are delayed on purpose.
         let waited = due().filter(|(_, one)| one.suspicion == Suspicion::None);
         let waited_ms = waited.map(|(_, one)| now_ms.saturating_sub(one.came_ms));
         let is_overloaded = waited_ms.max() >= Some(OVERLOADED_MS);
@@ -294,8 +296,8 @@ impl Queue {
                 let newest_first = u64::MAX - network.first;
                 [with_name, network.had_turn, newest_first, of_source]
             } else {
-                // Where several names are tried as often, a turn for each would have some wait for
-                // twice as long as others.
+                // If several names have equally many attempts, alternating between them would make
+                // some wait twice as long as others.
                 let has_most = name.flights * 3 > waiting * 2;
                 let with_name = u64::from(has_most) * name.had_turn;
                 [with_name, network.turn, of_source, 0]
@@ -320,7 +322,7 @@ impl Queue {
         Some(attempt)
     }
 
-    /// Enters a flight that there is not, with who waits for it.
+    /// Adds a new flight, with its first ticket.
     fn enter(&mut self, attempt: &WaitingAttempt, ticket: &Arc<Ticket>) {
         let (source, turn, first) = (attempt.source, self.turns, self.last);
         let new = || Group {
@@ -346,7 +348,7 @@ impl Queue {
         self.waiting.insert((turn_ms, self.last), attempt);
     }
 
-    /// Takes those who wait for an attempt off, as far as they are still there.
+    /// Removes the tickets of an attempt and returns those whose connections still exist.
     fn land(&mut self, attempt: &WaitingAttempt) -> Vec<Arc<Ticket>> {
         let Some(lane) = self.lanes.get_mut(&attempt.source) else {
             return Vec::new();
@@ -362,7 +364,7 @@ impl Queue {
         tickets.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Has what waits of a source, and of its network, be of one that was wrong of late.
+    /// Marks the queued attempts of a source, and of its network, as suspicious.
     fn mark_wrong(&mut self, source: Source) {
         for one in self.waiting.values_mut() {
             if one.source == source {
@@ -373,7 +375,8 @@ impl Queue {
         }
     }
 
-    /// Whether anybody still waits for an attempt; who has ended its side does while there are few.
+    /// Whether any client still waits for an attempt; one that has shut down its side counts while
+    /// few wait.
     fn is_awaited(&self, attempt: &WaitingAttempt) -> bool {
         let lane = self.lanes.get(&attempt.source);
         let tickets = lane.and_then(|lane| lane.flights.get(&attempt.flight));
@@ -405,7 +408,7 @@ fn count(counter: &AtomicU64) {
 }
 
 impl Users {
-    /// Looks at a name and a password that came from a peer, at this engine millisecond.
+    /// Starts a login with a name and a password from a peer, at this engine millisecond.
     #[must_use]
     pub fn attempt(
         &self,
@@ -450,8 +453,8 @@ impl Users {
         self.line_up(attempt, delay_ms)
     }
 
-    /// That a password is right, if that is known without a hash. Any other is hashed, even where
-    /// there is nothing that it could be: an answer at once would tell such a name from others.
+    /// The proof that a password is right, if that is known without a hash. Any other is hashed,
+    /// even if no hash exists for it: a quick reply would reveal that.
     fn known(&self, name: &[u8], password: &[u8], hashes: &[Arc<str>]) -> Option<Proof> {
         if self.short_form.is_some() && name == DEFAULT_USER.as_bytes() {
             let secret = self.short_secret.as_bytes();
@@ -466,7 +469,7 @@ impl Users {
         known.map(|place| Proof::Password(Arc::clone(&hashes[place])))
     }
 
-    /// Lets an attempt wait, beside one from there that is the same.
+    /// Queues an attempt, or joins the same one of its source.
     fn line_up(&self, attempt: WaitingAttempt, delay_ms: u64) -> Attempt {
         let ticket = Arc::new(Ticket::default());
         let mut queue = self.attempts.lock();
@@ -497,7 +500,7 @@ impl Users {
         Attempt::Waits(ticket)
     }
 
-    /// The next attempt whose turn has come; none if there is none within some milliseconds.
+    /// The next due attempt; none if none becomes due within some milliseconds.
     #[must_use]
     pub fn next_attempt(&self, now_ms: u64, wait_ms_max: u64) -> Option<WaitingAttempt> {
         let mut queue = self.attempts.lock();
@@ -511,12 +514,12 @@ impl Users {
                 .wait_timeout(queue, Duration::from_millis(wait_ms));
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        // What has become due meanwhile is found by the next call, which knows the time.
+        // The next call, which knows the time, finds attempts that have become due meanwhile.
         queue.take(now_ms)
     }
 
-    /// Settles an attempt whose turn has come, unless its source has become slow since; comparing
-    /// takes tens of milliseconds for each hash.
+    /// Settles a due attempt, unless its source has to be delayed since; comparing takes tens of
+    /// milliseconds for each hash.
     pub fn settle(
         &self,
         mut attempt: WaitingAttempt,
@@ -560,7 +563,7 @@ impl Users {
         login_limiter: &LoginLimiter,
         now_ms: u64,
     ) {
-        // The same may have been found right meanwhile, from elsewhere.
+        // The same may have been found right meanwhile, from another source.
         let found = || self.known(&attempt.name, &attempt.password, &attempt.hashes);
         let known = attempt.known.clone().or_else(found);
         let proof = known.or_else(|| self.compare(attempt, checker).map(Proof::Password));
@@ -599,8 +602,8 @@ impl Users {
             checker.is_right(password, hash)
         };
         let Some(hash) = hashes.iter().find(|hash| is_right(hash)) else {
-            // As many hashes for every name, of a user or not: what is wrong takes the time of the
-            // user who has most of them.
+            // The same number of hashes for every name, of a user or not: a wrong attempt takes the
+            // time of the user with most hashes.
             let most = self.roster().most_hashes();
             let most = most.map_or(vec![Arc::from(NOBODYS_HASH)], |user| user.hashes.clone());
             most.iter().skip(hashes.len()).for_each(|hash| {
@@ -613,8 +616,8 @@ impl Users {
         Some(Arc::clone(hash))
     }
 
-    /// Counts and logs an attempt that was wrong; never its password, nor a name that is no user's:
-    /// that may be a password said in the wrong place, or over memcached's protocol a value.
+    /// Counts and logs a wrong attempt; never its password, nor a name without a user: that may be
+    /// a misplaced password, or over memcached's protocol a value.
     fn note_wrong(&self, name: &[u8], peer: &str) -> LoginResult {
         count(&self.counts.wrong);
         let user = self.by_name(name);
@@ -720,8 +723,8 @@ mod tests {
         }
     }
 
-    /// The longest time that a right login waits while so many networks, none of which was wrong
-    /// before, guess passwords of so many users, 100 a second, and the server compares 77.
+    /// The longest time that a right login waits while so many networks, none of them suspicious,
+    /// guess passwords of so many users, 100 a second, and the server compares 77.
     fn longest_wait_ms(networks: u64, names: u64) -> u64 {
         const COMPARING_MS: u64 = 13;
         let (users, login_limiter) = (users(), LoginLimiter::default());
@@ -784,7 +787,7 @@ mod tests {
             };
             let from = |network: usize| format!("10.{}.{}.1:1", network / 200, network % 200);
             let guesses: Vec<_> = (0..400).map(|one| attempt(one, &from(one))).collect();
-            // Each name has had its turn.
+            // One attempt of each name was taken.
             (0..40).for_each(|_| drop(users.next_attempt(1_000, 0)));
             let login = attempt(7, FRESH);
             let turns = turns_until(&users, FRESH, 1_000 + OVERLOADED_MS).unwrap();
@@ -817,7 +820,7 @@ mod tests {
         let before = refused();
         let ticket = attempt("v".to_owned(), "198.51.100.1:1").expect("it finds a place");
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
-        // One has left for it; none comes in where all have as many.
+        // One was removed for it; no more enter when all have as many.
         assert!(attempt("v".to_owned(), "192.0.2.1:1").is_none());
         assert_eq!(refused() - before, 2);
         let mut turns = (0..=80).map(|_| users.next_attempt(1_000, 0).unwrap());
@@ -828,7 +831,7 @@ mod tests {
         assert!(tickets.iter().any(is_busy));
     }
 
-    /// Fills the queue with one attempt of each of as many networks.
+    /// Fills the queue with one attempt of each of `networks`.
     fn fill(users: &Users, login_limiter: &LoginLimiter) {
         for host in 0..WAITING_MAX {
             let peer = format!("10.{}.{}.1:1", host / 256, host % 256);
@@ -836,7 +839,7 @@ mod tests {
         }
     }
 
-    /// How many turns it takes until one of this source has its own.
+    /// The number of attempts taken before one of this source.
     fn turns_until(users: &Users, peer: &str, now_ms: u64) -> Option<usize> {
         let source = Source::of(peer);
         let mut turns = (0..=WAITING_MAX).map_while(|_| users.next_attempt(now_ms, 0));
@@ -857,7 +860,7 @@ mod tests {
         fill(&users, &login_limiter);
         let wrong = || {
             let queue = users.attempts.lock();
-            // Of a source that is forgotten, the network may still be known.
+            // The network of a dropped source may still be known.
             let was_wrong = |one: &&WaitingAttempt| one.suspicion != Suspicion::None;
             queue.waiting.values().filter(was_wrong).count()
         };
@@ -868,7 +871,7 @@ mod tests {
         assert_eq!(wrong(), before - 1);
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
         assert_eq!(places(&users, &login_limiter, OTHER, 1), 0);
-        // Before those that were wrong.
+        // Before the suspicious ones.
         let turns = turns_until(&users, FRESH, 1_000).unwrap();
         let others = (WAITING_MAX - before) * ALIKE_TURNS as usize;
         assert!(turns <= others + ALIKE_TURNS as usize, "{turns}, {before}");
@@ -905,7 +908,7 @@ mod tests {
         (0..hosts).for_each(knock);
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
         assert_eq!(places(&users, &login_limiter, FRESH, 1), 1);
-        // They make room for each other, and not at the cost of another network.
+        // They replace each other, and not an attempt of another network.
         (hosts..2 * hosts).for_each(knock);
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
         assert_eq!(users.attempts.lock().count_of(Source::of(FRESH)), 1);
@@ -971,7 +974,7 @@ mod tests {
         for network in 0..100 {
             login_limiter.blame(Source::of(&format!("10.0.{network}.1:1")), 1_000);
         }
-        // Each attempt comes from an address of its own.
+        // Each attempt comes from its own address.
         for host in 2..12 {
             for network in 0..100 {
                 places(

@@ -12,7 +12,7 @@
 //! enabled = true
 //! ```
 //!
-//! A file that is refused is refused as a whole, with one line that names the place.
+//! An invalid file is refused as a whole, with a one-line error that names the position.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -37,10 +37,10 @@ const LIST_MAX: usize = 64;
 const TEXT_BYTES_MAX: usize = 250;
 /// Permission bits of everybody else.
 const OTHERS_MODE: u32 = 0o007;
-/// What the system calls users that it has no number for, of another container say; and none.
+/// User IDs that the system uses for unmapped users, as of another container; and for none.
 const NOBODYS_UIDS: [u32; 2] = [65_534, u32::MAX];
 
-/// What is wrong with a file, with the line where there is one.
+/// An error in a file, with its line if known.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileError(pub(super) String);
 
@@ -74,7 +74,7 @@ fn yes() -> bool {
     true
 }
 
-/// Reads the users of a file that nobody but its owner and group can read or write.
+/// Reads the users of a file that only its owner and group may read or write.
 pub(super) fn read(path: &Path) -> Result<Vec<User>, FileError> {
     let fail = |error: std::io::Error| FileError(error.to_string());
     let (file, facts) = named_file::open(path).map_err(fail)?;
@@ -104,7 +104,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
         )
     })?;
     if rows.user.is_empty() {
-        // As a file is while it is written in place: nobody could log in any more.
+        // The file may be in the middle of a rewrite; without users no client could log in any
+        // more.
         return Err(FileError("the file contains no [[user]]".to_owned()));
     }
     if rows.user.len() > USERS_MAX {
@@ -140,14 +141,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
     Ok(users)
 }
 
-/// What is wrong, without the value that is: it may be a password, or the hash of one.
+/// The error without the wrong value: it may be a password, or the hash of one.
 fn without_value(message: &str, key: &str) -> String {
     let repeats = ["invalid type: ", "invalid value: ", "unknown variant "];
     if !repeats.iter().any(|begin| message.starts_with(begin)) {
-        // Of the file it has the name of a row at most, which may have lines.
+        // It contains at most the name of a row, which may have line breaks.
         return message.lines().next().unwrap_or_default().to_owned();
     }
-    // What was expected stands last.
+    // The expected value is last.
     match message.rsplit_once("expected ") {
         Some((_, expected)) => format!("{key} expects {expected}"),
         None => format!("{key} has an invalid value"),
@@ -184,7 +185,7 @@ fn key_at(text: &str, at: usize) -> &'static str {
 }
 
 impl UserRow {
-    /// The user that it is, or where it is wrong and why.
+    /// The parsed user, or the error with its position.
     fn check(&self) -> Result<User, (Range<usize>, String)> {
         let name = self.name.get_ref();
         let of_name = |reason: String| (self.name.span(), reason);
@@ -272,7 +273,7 @@ fn wrong(text: &str, span: &Range<usize>, reason: &str) -> FileError {
     FileError(format!("line {line}: {reason}"))
 }
 
-/// The line of a place in a text; it costs a look at all before it.
+/// The line of an offset in a text; scans all before it.
 fn line_of(text: &[u8], at: usize) -> usize {
     let before = &text[..at.min(text.len())];
     before.iter().filter(|byte| **byte == b'\n').count() + 1

@@ -1,8 +1,8 @@
-//! Identity: whose a connection is, and for how long.
+//! Identity: the user of a connection, and how long that lasts.
 //!
-//! A login lasts as long as what it was made with: the user has to be in the file without a break,
-//! may log in, and has the hash, the certificate's name or the uid that let it in. A user that is
-//! made anew under an old name inherits no connection.
+//! A login lasts as long as its basis: the user is in the file without interruption, is enabled,
+//! and still has the hash, certificate name or user ID that it logged in with. A user that is
+//! recreated under an old name inherits no connection.
 //!
 //! Why: docs/decisions/0050. Tests: tests/users_attacks.rs, tests/socket_users.rs.
 
@@ -12,7 +12,7 @@ use super::Users;
 use super::role::User;
 use crate::net::tls::owner::Owner;
 
-/// What let a user in.
+/// The proof that a user has logged in with.
 #[derive(Clone, Debug)]
 pub enum Proof {
     /// A password with this hash.
@@ -21,7 +21,7 @@ pub enum Proof {
     Settings,
     /// A certificate of this owner.
     Certificate(Arc<Owner>),
-    /// A program of this user of the machine.
+    /// A program with this user ID, over a Unix socket.
     Uid(u32),
 }
 
@@ -40,17 +40,17 @@ impl Proof {
     }
 }
 
-/// A user who is logged in.
+/// A logged-in user.
 #[derive(Clone, Debug)]
 pub struct Login {
     user: Arc<User>,
     proof: Proof,
-    /// Of the roster in which it was looked up; none has the number zero.
+    /// The number of the roster in which it was looked up; zero is never used.
     generation: u64,
 }
 
 impl Login {
-    /// A user who has shown this, as it was found: not yet looked up again.
+    /// A user with this proof, as found: not yet looked up again.
     pub(super) fn new(user: Arc<User>, proof: Proof) -> Login {
         Login {
             user,
@@ -66,10 +66,10 @@ impl Login {
         &self.user
     }
 
-    /// Looks the user up again; whether it is still the one that was let in.
+    /// Looks the user up again; returns whether the login is still valid.
     #[cold]
     fn renew(&mut self, users: &Users) -> bool {
-        // The number first: a roster that comes later is noticed the next time.
+        // The number first: a later roster is noticed the next time.
         let generation = users.generation();
         let Some(user) = users.still(self) else {
             return false;
@@ -80,14 +80,14 @@ impl Login {
 }
 
 impl Users {
-    /// The user of a login as it is now, if the login is still in force.
+    /// The current user of a login, if the login is still in force.
     fn still(&self, login: &Login) -> Option<Arc<User>> {
         let now = self.by_name(login.user.name.as_bytes())?;
         let is_same = now.since == login.user.since && login.proof.is_of(&now);
         is_same.then_some(now)
     }
 
-    /// Whether a login is still in force, and its user may still do the same.
+    /// Whether a login is still in force, with the same permissions.
     #[must_use]
     pub fn has_still(&self, login: &Login) -> bool {
         login.generation == self.generation()
@@ -99,7 +99,7 @@ impl Users {
     /// The identity of a connection on which this login was just made.
     #[must_use]
     pub fn identity_of(&self, mut login: Login) -> Identity {
-        // What has changed since its user was found is noticed now.
+        // Changes since its user was found are noticed now.
         if login.renew(self) {
             Identity::User(login)
         } else {
@@ -108,22 +108,22 @@ impl Users {
     }
 }
 
-/// Whose a connection is.
+/// The user of a connection.
 #[derive(Clone, Debug, Default)]
 pub enum Identity {
-    /// Anybody's who may do all: there is no file of users, and the listener's own secret was told
+    /// Without restrictions: no users file exists, and the listener's password or token was given
     /// if it has one.
     Free,
-    /// Nobody's: it has to log in first.
+    /// Unknown: it has to log in first.
     #[default]
     Unknown,
-    /// A user's.
+    /// A user.
     User(Login),
 }
 
 impl Identity {
-    /// The identity of a connection that just came: `Unknown` with users, else `Free` unless
-    /// its listener has a secret.
+    /// The identity of a new connection: `Unknown` with users, else `Free` unless its listener has
+    /// a password or token.
     #[must_use]
     pub fn of_new(users: Option<&Users>, has_secret: bool) -> Identity {
         if users.is_some() || has_secret {
@@ -133,21 +133,21 @@ impl Identity {
         }
     }
 
-    /// Whether nothing has to be looked at.
+    /// Whether it may do everything without checks.
     #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
         matches!(self, Identity::Free)
     }
 
-    /// Whether it is somebody's, as far as is known.
+    /// Whether the connection needs no login, as far as is known.
     #[inline]
     #[must_use]
     pub fn is_known(&self) -> bool {
         !matches!(self, Identity::Unknown)
     }
 
-    /// The user in force; none of a connection that has to log in, or needs no user.
+    /// The user in force; none for a connection that has to log in, or needs no user.
     #[inline]
     pub fn user(&mut self, users: Option<&Users>) -> Option<&Arc<User>> {
         let (Identity::User(login), Some(users)) = (&mut *self, users) else {

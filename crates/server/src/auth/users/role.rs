@@ -1,8 +1,8 @@
-//! Role: what a user may do, and which keys, channels and databases it may do it to.
+//! Role: the permissions of a user, and the keys, channels and databases that they apply to.
 
 use std::sync::Arc;
 
-/// What a user may do; each may do what the one before may.
+/// The permissions of a user; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -31,30 +31,30 @@ impl Role {
 pub struct User {
     /// Its name.
     pub name: Arc<str>,
-    /// Hashes of its passwords, any of which will do.
+    /// Hashes of its passwords, any of which is sufficient.
     pub hashes: Vec<Arc<str>>,
-    /// Names in certificates, any of which will do.
+    /// Names in certificates, any of which is sufficient.
     pub certificates: Vec<Box<str>>,
-    /// Users of the machine, any of which will do at the other end of a socket file.
+    /// User IDs for Unix sockets, any of which is sufficient.
     pub uids: Vec<u32>,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
-    /// How the keys begin that it may do it to; none for all. None begins with another.
+    /// The prefixes of the keys that it may use; none for all. No prefix begins with another.
     pub prefixes: Vec<Box<[u8]>>,
     /// The databases that it may use; none for all.
     pub databases: Vec<u32>,
     /// Whether it may log in.
     pub enabled: bool,
-    /// The number of the first roster since which it is there without a break and may log in.
+    /// The number of the first roster since which it exists without interruption and is enabled.
     pub since: u64,
 }
 
-/// How channels of keyspace events begin, and those that are called like an event.
+/// Beginning of channels of keyspace events named after keys, and of those named after events.
 const KEYSPACE: &[u8] = b"__keyspace@";
 const KEYEVENT: &[u8] = b"__keyevent@";
-/// What both begin with.
+/// The beginning of both.
 const EVENTS: &[u8] = b"__key";
-/// The channel on which clients of RESP2 are told of invalidations, which are sent to them alone.
+/// The channel on which RESP2 clients get invalidations, which are sent to them alone.
 const INVALIDATIONS: &[u8] = b"__redis__:invalidate";
 
 impl User {
@@ -93,26 +93,26 @@ impl User {
         self.databases.is_empty() || self.databases.contains(&database)
     }
 
-    /// Whether it may see some keys, or databases, but not all.
+    /// Whether it may use some keys, or databases, but not all.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         !self.prefixes.is_empty() || !self.databases.is_empty()
     }
 
-    /// Whether it may send to a channel and hear what is sent there.
+    /// Whether it may publish to a channel and subscribe to it.
     #[must_use]
     pub fn may_hear(&self, channel: &[u8]) -> bool {
         !self.is_limited() || channel != INVALIDATIONS && self.may_hear_of(channel, false)
     }
 
-    /// Whether it may subscribe to a channel: one that it may hear, or where near caches are told
-    /// of their own keys.
+    /// Whether it may subscribe to a channel: one that it may read, or that of a client's own
+    /// invalidations.
     #[must_use]
     pub fn may_subscribe(&self, channel: &[u8]) -> bool {
         channel == INVALIDATIONS || self.may_hear(channel)
     }
 
-    /// Whether it may hear all channels that a pattern stands for.
+    /// Whether it may read all channels that a pattern matches.
     #[must_use]
     pub fn may_hear_pattern(&self, pattern: &[u8]) -> bool {
         let special = |byte: &u8| b"*?[\\".contains(byte);
@@ -121,7 +121,7 @@ impl User {
         !self.is_limited() || self.may_hear_of(plain, plain.len() < pattern.len())
     }
 
-    /// Whether it may hear the channel of this name, or all channels that begin so.
+    /// Whether it may read the channel of this name, or all channels with this prefix.
     fn may_hear_of(&self, name: &[u8], is_beginning: bool) -> bool {
         let could_be_events = name.starts_with(EVENTS) || is_beginning && EVENTS.starts_with(name);
         if !could_be_events {
@@ -147,7 +147,7 @@ impl User {
         within && self.may_use_database(database)
     }
 
-    /// Whether it may do and see the same as another, so that its connections can stay.
+    /// Whether it has the same permissions as another, so that its connections can stay.
     #[must_use]
     pub fn may_the_same(&self, other: &User) -> bool {
         let rights = |user: &User| {

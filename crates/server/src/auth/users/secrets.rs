@@ -1,8 +1,8 @@
-//! Secrets: hashes of passwords, and what is remembered of those that were right.
+//! Secrets: hashes of passwords, and a cache of right passwords.
 //!
-//! A hash is an argon2id string in PHC's form and takes tens of milliseconds to compare. A
-//! password that was right is known again by a MAC of it, the user's name and the hash, under a key
-//! that this process has drawn: the table tells nothing to who reads it.
+//! A hash is an argon2id string in PHC format and takes tens of milliseconds to compare. The cache
+//! stores a MAC of a right password, the user's name and the hash, with a random key of this
+//! process: the table reveals nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ pub const PASSWORD_BYTES_MAX: usize = 1_024;
 const HASH_KIB_MAX: u32 = 256 << 10;
 /// The same in bytes: of a thread that compares.
 pub const HASH_BYTES_MAX: usize = (HASH_KIB_MAX as usize) << 10;
-/// What a hash takes that [`hash`] makes.
+/// Memory of a hash made by [`hash`].
 pub const OWN_HASH_BYTES: usize = (Params::DEFAULT_M_COST as usize) << 10;
 /// Most rounds and lanes of one.
 const ROUNDS_MAX: u32 = 64;
@@ -34,10 +34,10 @@ const WAYS: usize = 4;
 /// A MAC.
 pub(super) type Mac256 = [u8; 32];
 
-/// The hash of a password, as the file has it.
+/// The hash of a password, in the file's format.
 ///
 /// # Errors
-/// Why there is none.
+/// A message if its length is out of range, or if hashing fails.
 pub fn hash(password: &[u8]) -> Result<String, String> {
     if !(1..=PASSWORD_BYTES_MAX).contains(&password.len()) {
         return Err(format!("a password has 1 to {PASSWORD_BYTES_MAX} bytes"));
@@ -65,7 +65,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     ))
 }
 
-/// Compares passwords with hashes, one after the other, in memory that it keeps: a third of the
+/// Compares passwords with hashes, one after the other, in memory that it reuses: a third of the
 /// time of a hash goes into getting fresh memory.
 #[derive(Default)]
 pub struct PasswordChecker {
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Remembered {
 }
 
 impl Remembered {
-    /// None yet, under a key that is drawn now.
+    /// An empty cache, with a new random key.
     pub(super) fn new() -> Result<Remembered, Error> {
         let mut key = Mac256::default();
         let drawn = getrandom(&mut key, GetRandomFlags::empty());
@@ -143,7 +143,7 @@ impl Remembered {
         mac.finalize().into_bytes().into()
     }
 
-    /// Whether it was remembered, compared in a time that does not tell with what.
+    /// Whether it was cached, compared in constant time.
     pub(super) fn has(&self, digest: &Mac256) -> bool {
         let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         let ways = &sets[set_of(digest)];
@@ -151,7 +151,7 @@ impl Remembered {
             .fold(false, |found, way| found | is_same(digest, way))
     }
 
-    /// Remembers it, and forgets another of its set if there is no room.
+    /// Adds it to the cache, in the place of another of its set if that is full.
     pub(super) fn add(&self, digest: &Mac256) {
         let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         let ways = &mut sets[set_of(digest)];
