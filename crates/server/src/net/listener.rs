@@ -1,4 +1,4 @@
-//! Listeners: the addresses and socket files where clients come in, made here or open already
+//! Listeners: the TCP addresses and Unix sockets that accept clients, opened here or inherited
 //! ([`OpenSockets`]).
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -16,28 +16,28 @@ use crate::config::settings::address::Address;
 use crate::net::open_sockets::{OpenSockets, place_of};
 use crate::net::stream::{Stream, Transport};
 
-/// Connections that wait in the system to be accepted; the system caps it at its own limit.
+/// Length of the accept queue; the system caps it at its own limit.
 pub const BACKLOG: i32 = 4_096;
-/// What stands between a socket file and the number of who came by it, where a peer is told.
+/// Separates a Unix socket's path from the peer's user ID in log lines.
 pub const UID_MARK: &str = " uid=";
 
 /// A bound and listening socket.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// What carries its connections.
+    /// The transport of its connections.
     pub transport: Transport,
-    /// What is spoken on them.
+    /// The protocol of its connections.
     pub protocol: Protocol,
     /// The address in effect.
     pub address: Address,
-    /// Whether it was open before this process.
+    /// Whether another process opened it.
     pub is_inherited: bool,
     /// The socket file to remove at the end.
     file: Option<SocketFile>,
 }
 
-/// A socket file, known by its inode: a file that took its place is somebody else's.
+/// A socket file, identified by its inode: a file that has replaced it is not removed.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -62,18 +62,19 @@ impl SocketFile {
         })
     }
 
-    /// Leaves the file where it is: another process listens there.
+    /// Leaves the file in place: another process listens there.
     pub(crate) fn forget(mut self) {
         self.path = PathBuf::new();
     }
 }
 
 impl Listener {
-    /// Listens at an address: on all that a name stands for, or on a socket file with permission
-    /// bits `mode`; by a socket that is open already where there is one.
+    /// Listens at an address: on all addresses of a host name, or on a Unix socket with permission
+    /// bits `mode`; on an inherited socket if one has the address.
     ///
     /// # Errors
-    /// [`Error::Listen`] if the name means nothing, an address cannot be taken or a file not made.
+    /// [`Error::Listen`] if the name cannot be resolved, an address cannot be bound or a file not
+    /// created.
     pub fn at(
         protocol: Protocol,
         address: &Address,
@@ -90,8 +91,8 @@ impl Listener {
         }
     }
 
-    /// Tries whether [`Listener::at`] could listen at an address, and leaves nothing behind; the
-    /// addresses that it stands for.
+    /// Tests whether [`Listener::at`] could listen at an address, without side effects; returns the
+    /// resolved addresses.
     ///
     /// # Errors
     /// [`Error::Listen`] as there, and whether the reason is that another server listens there.
@@ -120,8 +121,8 @@ impl Listener {
         tried.map_err(|errno| fail(reason(errno), errno == Errno::ADDRINUSE))
     }
 
-    /// Listens at `address` by a socket that was open before this process. Its file is whose it
-    /// was.
+    /// Listens at `address` on a socket that was open before this process. Its file keeps its
+    /// owner.
     fn inherited(
         protocol: Protocol,
         address: &Address,
@@ -158,20 +159,20 @@ impl Listener {
     /// removed at the end.
     pub(crate) fn adopt_file(&mut self, mode: u32) {
         if let Some(path) = self.address.file().filter(|_| self.is_inherited) {
-            // Whose it was has set others, which are as good.
+            // The owner may have set other bits, which are acceptable.
             let _ = rustix::fs::chmod(path, Mode::from_raw_mode(mode));
             self.file = SocketFile::at(path);
         }
     }
 
-    /// Leaves its socket file at the end: another process listens there.
+    /// Leaves its socket file in place at the end: another process listens there.
     pub fn keep_file(&mut self) {
         if let Some(file) = self.file.take() {
             file.forget();
         }
     }
 
-    /// Listens on all addresses that `host:port` stands for, which `show` tells as addresses.
+    /// Listens on all addresses of `host:port`, formatted by `show`.
     fn tcp(
         protocol: Protocol,
         name: &str,
@@ -238,11 +239,11 @@ impl Listener {
         })
     }
 
-    /// Takes one waiting connection and its peer's address; it does not block. Of one that came by
-    /// a socket file the address is the file's path and a port that is none, as Redis has it.
+    /// Accepts one waiting connection and its peer's address, without blocking. For a Unix socket
+    /// the address is the file's path and port 0, as in Redis.
     ///
     /// # Errors
-    /// `AGAIN` if none waits, `MFILE` and the like if the system has no room for it.
+    /// `AGAIN` if none waits, `MFILE` and the like if the system lacks resources for it.
     pub fn accept(&self) -> Result<(Stream, String), Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (socket, peer) = rustix::net::acceptfrom_with(&self.socket, flags)?;
@@ -253,7 +254,7 @@ impl Listener {
         Ok((Stream::plain(socket, self.transport), peer))
     }
 
-    /// Whether TLS is spoken on its connections.
+    /// Whether its connections use TLS.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.address.is_tls()
@@ -279,7 +280,7 @@ pub fn is_of_this_machine(peer: &str) -> bool {
     peer.starts_with('/') || address.is_ok_and(|it| it.ip().to_canonical().is_loopback())
 }
 
-/// The address of a connection's peer; empty for one that came by a socket file, or is gone.
+/// The address of a connection's peer; empty for a Unix socket, or after a disconnect.
 #[must_use]
 pub fn peer_address(stream: &Stream) -> String {
     text_of(rustix::net::getpeername(stream).ok().flatten())
@@ -291,7 +292,7 @@ fn text_of(address: Option<SocketAddrAny>) -> String {
     address.map_or(String::new(), |address| address.to_string())
 }
 
-/// The address to which a connection came; that of a socket file is as its peer's, see
+/// The local address of a connection; that of a Unix socket has the form of its peer's, see
 /// [`Listener::accept`].
 #[must_use]
 pub fn local_address(stream: &Stream) -> String {
@@ -317,7 +318,7 @@ pub fn came_from(stream: &Stream) -> String {
     }
 }
 
-/// The user whose program is at the other end of a socket file, as the system knows it.
+/// The user ID of the peer of a Unix socket, as the system reports it.
 #[must_use]
 pub fn peer_uid(stream: &Stream) -> Option<u32> {
     if stream.transport() != Transport::Unix {
@@ -327,9 +328,8 @@ pub fn peer_uid(stream: &Stream) -> Option<u32> {
     credentials.map(|credentials| credentials.uid.as_raw())
 }
 
-/// A peer as others are told of it: its address, as
-/// [`Listener::accept`] has it, and the user of the machine if
-/// it came by a socket file.
+/// A peer as logged: its address, as [`Listener::accept`] returns it, and the user ID for a Unix
+/// socket.
 #[must_use]
 pub fn told_of(peer: &str, uid: Option<u32>) -> String {
     match uid {
@@ -366,15 +366,15 @@ fn bind_tcp(address: SocketAddr) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Accepted sockets inherit both. Keep-alive finds clients that went without a word.
+/// Accepted sockets inherit both. Keep-alive detects clients that vanished without closing.
 fn set_tcp_options(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_keepalive(socket, true)
 }
 
-/// A socket of this kind that listens on a file with permission bits `mode`.
+/// Listens on a Unix socket of this kind with permission bits `mode`.
 ///
-/// The file of a server that is gone is replaced; it is an error if a server answers there.
+/// The file of a server that has ended is replaced; it is an error if a server answers there.
 pub(crate) fn listen_on_file(
     path: &Path,
     mode: u32,
@@ -387,7 +387,7 @@ pub(crate) fn listen_on_file(
         let socket = new_socket(AddressFamily::UNIX, kind)?;
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
         let file = SocketFile::at(path).ok_or(Errno::NOENT)?;
-        // Nobody can connect before the call to listen, so the mode holds from the start.
+        // No client can connect before the call to listen, so the mode holds from the start.
         rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
         rustix::net::listen(&socket, BACKLOG)?;
         Ok((socket, file))
@@ -395,7 +395,7 @@ pub(crate) fn listen_on_file(
     bind().map_err(reason)
 }
 
-/// The socket file at which a socket listens that was open before this process.
+/// The path of a Unix socket that was open before this process.
 pub(crate) fn inherited_file(socket: impl AsFd) -> Option<SocketFile> {
     place_of(socket)?.file().and_then(SocketFile::at)
 }
@@ -407,10 +407,10 @@ pub(crate) fn connect_to_file(path: &Path, kind: SocketType) -> Result<OwnedFd, 
     Ok(socket)
 }
 
-/// Why a socket that a server listens at cannot be used.
+/// The error for a socket file where a server listens.
 const SOCKET_IN_USE: &str = "another server uses this socket";
 
-/// Whether a socket file could be made at this path.
+/// Checks whether a socket file could be made at this path.
 ///
 /// # Errors
 /// Why not, and whether the reason is that another server listens there.
@@ -422,7 +422,7 @@ pub(crate) fn try_file(path: &Path, kind: SocketType) -> Result<(), (String, boo
     check_place(path).map_err(|errno| (reason(errno), false))
 }
 
-/// Whether the socket file of a server that is gone has this path; an error if something else has.
+/// Whether this path is a socket file of a server that has ended; an error if it is anything else.
 fn is_dead_socket(path: &Path, kind: SocketType) -> Result<bool, String> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(false);
@@ -432,7 +432,7 @@ fn is_dead_socket(path: &Path, kind: SocketType) -> Result<bool, String> {
     }
     match connect_to_file(path, kind) {
         Err(Errno::CONNREFUSED) => Ok(true),
-        // A full backlog is somebody's, and so is a socket of another kind.
+        // A full backlog belongs to a running server, and so does a socket of another kind.
         Ok(_) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(SOCKET_IN_USE.to_owned()),
         Err(errno) => Err(reason(errno)),
     }
@@ -455,7 +455,7 @@ fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// What an error of bind or listen means to an operator.
+/// Explains an error of bind or listen to an operator.
 fn reason(errno: Errno) -> String {
     match errno {
         Errno::ADDRINUSE => {

@@ -1,5 +1,5 @@
-//! Mailbox: what one event loop tells another: a new connection, or that something waits in the
-//! inbox of one that it serves.
+//! Mailbox: messages to an event loop from other threads: a new connection, or a wake-up for the
+//! inbox of a connection that it serves.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,15 +16,15 @@ use crate::system::poller::Waker;
 pub struct Arrival {
     /// Its bytes.
     pub stream: Stream,
-    /// What is spoken on it.
+    /// The protocol of the connection.
     pub protocol: Protocol,
-    /// The peer's address, for listings; empty where there is none.
+    /// The peer's address, for listings; empty if it has none.
     pub peer: String,
-    /// What was set up on it in the process that served it before.
+    /// Its state in the process that served it before.
     pub setup: ClientSetup,
 }
 
-/// What a Redis client has set up on a connection, which goes over with it to another process.
+/// The state of a Redis client's connection, which moves with it to another process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientSetup {
     /// Whether it sent `HELLO 3`.
@@ -63,12 +63,12 @@ pub struct Home {
 }
 
 impl Home {
-    /// Has the loop look at the connection.
+    /// Makes the loop check the connection.
     pub fn call(&self) {
         self.mailboxes[self.index].call(self.token);
     }
 
-    /// Has the loop close the connection for who comes now, unless it has logged in since.
+    /// Makes the loop close the connection for a new one, unless it has logged in since.
     pub fn give_way(&self) {
         self.mailboxes[self.index].give_way(self.token);
     }
@@ -80,20 +80,20 @@ pub struct Mailbox {
     /// Wakes the loop.
     pub waker: Waker,
     waiting: Mutex<VecDeque<Arrival>>,
-    /// Tokens of the connections whose inbox got something.
+    /// Tokens of the connections with new messages in their inboxes.
     called: Mutex<Vec<u64>>,
-    /// Tokens of the connections that give way to others.
+    /// Tokens of the unauthenticated connections to close for new ones.
     leaving: Mutex<VecDeque<u64>>,
-    // AcqRel and Release: who sees the flag sees the token. Relaxed: a look without the lock, which
-    // the waker repeats if it came too early.
+    // AcqRel and Release: a thread that sees the flag sees the token. Relaxed: a check without the
+    // lock, which the waker repeats if it was too early.
     is_called: AtomicBool,
-    /// Connections that the loop serves or that wait here.
+    /// Connections that the loop serves or that are queued here.
     // Relaxed: a guess about load needs no order.
     connections: AtomicUsize,
     // Release and Acquire: a loop that sees the flag sees every connection posted before.
     draining: AtomicBool,
-    /// Whether the loop is to look whether its clients hold too much.
-    // Relaxed: what the loop then looks at is a sum that orders nothing.
+    /// Whether the loop has to check the memory of its clients.
+    // Relaxed: the checked sum orders nothing.
     asked_to_evict: AtomicBool,
 }
 
@@ -131,22 +131,22 @@ impl Mailbox {
         mailbox.waker.wake();
     }
 
-    /// Connections that the loop serves or that wait here.
+    /// Connections that the loop serves or that are queued here.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// The connection that has waited longest.
+    /// The connection that was queued first.
     pub fn take(&self) -> Option<Arrival> {
         self.lock().pop_front()
     }
 
-    /// Notes that the loop closed a connection.
+    /// Counts a connection that the loop has closed.
     pub fn note_closed(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Tells all loops to finish.
+    /// Makes all loops finish.
     pub fn drain(all: &[Mailbox]) {
         for mailbox in all {
             // Release and Acquire: a loop that sees the flag sees every connection posted before.
@@ -160,9 +160,9 @@ impl Mailbox {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Has the loop close connections if its clients hold too much.
+    /// Makes the loop close connections if its clients hold too much.
     pub fn ask_to_evict(&self) {
-        // Relaxed: what the loop then looks at is a sum that orders nothing.
+        // Relaxed: the checked sum orders nothing.
         if !self.asked_to_evict.swap(true, Ordering::Relaxed) {
             self.waker.wake();
         }
@@ -174,11 +174,11 @@ impl Mailbox {
             && self.asked_to_evict.swap(false, Ordering::Relaxed)
     }
 
-    /// Tells the loop that something waits in the inbox of the connection with this token.
+    /// Notifies the loop of messages in the inbox of the connection with this token.
     pub fn call(&self, token: u64) {
         let mut called = lock(&self.called);
         called.push(token);
-        // Release and Acquire: who sees the flag sees the token.
+        // Release and Acquire: a thread that sees the flag sees the token.
         let was_called = self.is_called.swap(true, Ordering::AcqRel);
         drop(called);
         if !was_called {
@@ -201,7 +201,7 @@ impl Mailbox {
         self.waker.wake();
     }
 
-    /// The token of the next connection that gives way.
+    /// The token of the next connection to close for a new one.
     pub fn take_leaving(&self) -> Option<u64> {
         lock(&self.leaving).pop_front()
     }

@@ -1,23 +1,22 @@
-//! Open addresses: which listeners may be open to others.
+//! Open addresses: checks which listeners may be open without authentication.
 //!
-//! Whoever reaches an address of this machine from outside has to say who it is; that this is not
-//! asked for is a decision of the operator's, never an accident. Addresses of the loopback and
-//! socket files are the machine's own.
+//! Clients that reach an address of this machine from outside have to authenticate; only an
+//! explicit decision of the operator turns that off. Loopback addresses and Unix sockets are local.
 //!
 //! Why: docs/decisions/0042. Tests: below; tests/startup_errors.rs.
 
 use crate::config::protocol::Protocol;
 
-/// A listener as far as it matters who gets in.
+/// A listener, as far as access is concerned.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenAddresses {
-    /// What is spoken there.
+    /// The protocol there.
     pub protocol: Protocol,
     /// Whether other machines can reach it.
     pub is_reachable_by_others: bool,
     /// Whether its clients have to log in: as a user, or with the protocol's password or token.
     pub has_users: bool,
-    /// Whether its clients have to show a certificate.
+    /// Whether its clients have to present a certificate.
     pub has_client_ca: bool,
 }
 

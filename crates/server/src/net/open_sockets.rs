@@ -1,8 +1,8 @@
-//! Open sockets: listening sockets that were there before this process, by where they listen.
+//! Open sockets: listening sockets that another process opened, by their addresses.
 //!
-//! A service manager passes them at the start, or an old server hands them over. Who listens at an
-//! address looks here first ([`Listener::at`](crate::net::listener::Listener::at)): the clients
-//! that wait at such a socket are served, none is refused. What nobody takes is closed.
+//! A service manager passes them at the start, or an old server hands them over. A listener for an
+//! address looks here first ([`Listener::at`](crate::net::listener::Listener::at)): the clients in
+//! such a socket's backlog are served, none is refused. Sockets that no listener takes are closed.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +12,7 @@ use rustix::net::{SocketAddrUnix, SocketType, sockopt};
 
 use crate::config::settings::address::Address;
 
-/// Sockets that nobody listens at yet.
+/// Sockets that no listener has taken yet.
 #[derive(Debug, Default)]
 pub struct OpenSockets(Vec<Open>);
 
@@ -44,13 +44,13 @@ impl OpenSockets {
         self.take(&Address::Tcp(address.to_string()))
     }
 
-    /// The socket that listens at this place, without a word on TLS.
+    /// The socket that listens at this address, with or without TLS.
     pub(crate) fn take(&mut self, place: &Address) -> Option<OwnedFd> {
         let index = self.0.iter().position(|open| open.address == *place)?;
         Some(self.0.swap_remove(index).socket)
     }
 
-    /// Where those listen that nobody took.
+    /// The addresses of the sockets that no listener has taken.
     #[must_use]
     pub fn places(&self) -> Vec<Address> {
         self.0.iter().map(|open| open.address.clone()).collect()

@@ -25,17 +25,17 @@ pub const PINNED_VALUE_BYTES_MIN: usize = 16 << 10;
 const WAITING_VALUES_MAX: usize = 4;
 /// Waiting bytes in values from which an output is full.
 const WAITING_VALUE_BYTES_MAX: usize = 4 << 20;
-/// Bytes that one connection is sent in one turn, so that a quick reader of long values does not
-/// keep the others waiting.
+/// Bytes that one connection is sent in one iteration, so that a fast reader of long values does
+/// not delay the others.
 pub const WRITE_BYTES_MAX: usize = 2 << 20;
 /// Pieces handed to the system in one call.
 const PIECES_MAX: usize = 2 * WAITING_VALUES_MAX + 1;
 
-/// A value on its way, after the first `at` reply bytes.
+/// A value being sent, after the first `at` reply bytes.
 #[derive(Debug)]
 struct Pinned {
     at: usize,
-    /// How far it is sent; at first where its part begins.
+    /// How far it is sent; at first the start of its part.
     sent: usize,
     /// Where its part ends.
     end: usize,
@@ -46,7 +46,7 @@ struct Pinned {
 #[derive(Debug)]
 enum Body {
     Value(Handle),
-    /// What all clients are told alike.
+    /// A shared message, the same for all clients.
     Made(Arc<[u8]>),
 }
 
@@ -71,7 +71,7 @@ impl Deref for Body {
     }
 }
 
-/// What is offered to the system in one call.
+/// The pieces offered to the system in one call.
 struct Pieces<'p> {
     slices: [IoSlice<'p>; PIECES_MAX],
     count: usize,
@@ -100,14 +100,14 @@ pub struct Output {
     value_bytes: usize,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// Nothing is left.
     All(usize),
     /// The socket takes no more for the present.
     Some(usize),
-    /// [`WRITE_BYTES_MAX`]; the socket may take more, when the others had their turn.
+    /// [`WRITE_BYTES_MAX`]; the socket may take more, after other connections were served.
     Enough(usize),
     /// The connection is broken.
     Gone,
@@ -161,7 +161,7 @@ impl Output {
         });
     }
 
-    /// Takes back what was appended since [`Output::bytes`] had so many bytes, values included.
+    /// Removes everything appended since [`Output::bytes`] had so many bytes, values included.
     pub fn truncate(&mut self, bytes: usize) {
         self.bytes.truncate(bytes);
         while let Some(value) = self.values.pop_back_if(|value| value.at > bytes) {
@@ -169,7 +169,7 @@ impl Output {
         }
     }
 
-    /// Appends a value with its line end, if there is one that is sent from the engine's memory.
+    /// Appends a value from the engine's memory, if any, with its line end.
     #[inline]
     pub fn push_line(&mut self, value: Option<Handle>) {
         if let Some(value) = value {
@@ -191,13 +191,13 @@ impl Output {
         self.sent == 0 && self.values.front().is_none_or(|value| value.at > 0)
     }
 
-    /// Reply bytes that wait, pinned values not counted.
+    /// Unwritten reply bytes, without pinned values.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         self.bytes.len() - self.sent
     }
 
-    /// Whether so much waits that the connection's next request has to wait too.
+    /// Whether so much is unwritten that the connection's next request has to wait.
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -206,15 +206,15 @@ impl Output {
             || self.value_bytes >= WAITING_VALUE_BYTES_MAX
     }
 
-    /// Bytes of the engine's memory that are held back by waiting values.
+    /// Bytes of the engine's memory that unsent values pin.
     #[inline]
     #[must_use]
     pub fn pinned_bytes(&self) -> usize {
         self.value_bytes
     }
 
-    /// Bytes of memory that its buffers take: of a large one what is used, as the system gives no
-    /// memory to the rest.
+    /// Bytes of memory that its buffers take: of a large one only the used part, because the system
+    /// gives no memory to the rest.
     #[must_use]
     pub fn buffer_bytes(&self) -> usize {
         let buffer = self.bytes.capacity().min(KEPT_BUFFER_BYTES_MAX);
@@ -250,7 +250,7 @@ impl Output {
         }
     }
 
-    /// Takes all that waits as one copy.
+    /// Takes all unwritten bytes as one copy.
     #[must_use]
     pub fn take(&mut self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.bytes.len() - self.sent + self.value_bytes);
@@ -265,7 +265,7 @@ impl Output {
         all
     }
 
-    /// Writes what waits until the stream takes no more, or it was enough for one turn.
+    /// Writes until the stream takes no more, or it was enough for one iteration.
     #[inline]
     pub fn write_to(&mut self, stream: &mut Stream) -> Written {
         let mut total = 0;
@@ -317,7 +317,7 @@ impl Output {
         stream.write_pieces(&pieces.slices[..pieces.count])
     }
 
-    /// Notes that `n` further bytes are written; a value that is through is let go.
+    /// Records that `n` further bytes are written; releases values that are written completely.
     fn advance(&mut self, mut n: usize) {
         while let Some(first) = self.values.front_mut() {
             let replies = n.min(first.at - self.sent);

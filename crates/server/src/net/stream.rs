@@ -1,10 +1,10 @@
-//! Stream: the bytes of one connection in both directions, whatever carries them.
+//! Stream: the bytes of one connection in both directions, over any transport.
 //!
-//! Nothing else reads, writes or ends a connection's socket, so a transport that is no plain socket
-//! ([`encrypted`]) changes nothing else. The poller reports edges: who was told of one reads until
-//! [`Stream::is_readable`] says no. What that takes is the transport's own knowledge. A plain
-//! socket is drained by a read shorter than its buffer, which saves the read that would say so; one
-//! over TLS holds decrypted bytes itself and looks at those as well.
+//! No other code reads, writes or ends a connection's socket, so a transport other than a plain
+//! socket ([`encrypted`]) changes nothing else. The poller reports edges: after an edge the caller
+//! reads until [`Stream::is_readable`] is false. How that is known depends on the transport. A
+//! plain socket is drained by a read shorter than its buffer, which saves a further read; one over
+//! TLS also checks its own decrypted bytes.
 //!
 //! Why: docs/decisions/0032, 0041.
 
@@ -24,7 +24,7 @@ use self::encrypted::{Encrypted, Handshake};
 use crate::net::tls::owner::Owner;
 use crate::system::poller::{Interest, Ready};
 
-/// What carries a connection.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP over IPv4 or IPv6.
@@ -33,16 +33,16 @@ pub enum Transport {
     Unix,
 }
 
-/// What is known of bytes that the peer has sent and nobody has read.
+/// The known state of unread bytes from the peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Readiness {
-    /// Whether there may be some.
+    /// Whether any may be there.
     readable: bool,
-    /// Whether the peer is known to be done, so that a short read is not the last one.
+    /// Whether the peer is known to have closed, so that a short read is not the last one.
     hung_up: bool,
     /// Whether the end of the peer's bytes was read.
     ended: bool,
-    /// Whether the peer is known to read nothing more either.
+    /// Whether the peer is known to read nothing more, either.
     gone: bool,
 }
 
@@ -52,13 +52,13 @@ pub struct Stream {
     socket: OwnedFd,
     transport: Transport,
     readiness: Readiness,
-    /// What stands between socket and requests; nothing for a plain stream.
+    /// The TLS state; none for a plain stream.
     encrypted: Option<Box<Encrypted>>,
-    /// What was taken before it can be used; none of most connections.
+    /// Bytes read ahead of their use; none for most connections.
     ahead: Option<Box<ReadAhead>>,
 }
 
-/// What became of a read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// This many bytes arrived.
@@ -84,20 +84,20 @@ impl Stream {
         }
     }
 
-    /// Has all bytes from now on go through TLS, whose handshake is to come.
+    /// Sends all bytes from now on through TLS, beginning with a handshake.
     pub fn encrypt(&mut self, connection: ServerConnection) {
         self.encrypted = Some(Box::new(Encrypted::new(connection)));
     }
 
-    /// Goes on with the handshake as far as the peer lets it. Who does not speak TLS has a plain
-    /// stream afterwards.
+    /// Continues the handshake as far as the peer allows. A peer that does not speak TLS has a
+    /// plain stream afterwards.
     pub fn shake_hands(&mut self) -> Handshake {
         let Some(encrypted) = &mut self.encrypted else {
             return Handshake::Done;
         };
         let handshake = encrypted.shake_hands(&self.socket);
         match handshake {
-            // The first requests may have come with the last of the handshake.
+            // The first requests may have arrived with the end of the handshake.
             Handshake::Done => self.readiness.readable = true,
             Handshake::Plain => self.encrypted = None,
             _ => {}
@@ -105,14 +105,14 @@ impl Stream {
         handshake
     }
 
-    /// Whether its handshake went on where an earlier one had ended.
+    /// Whether its handshake resumed an earlier session.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         let encrypted = self.encrypted.as_ref();
         encrypted.is_some_and(|encrypted| encrypted.is_resumed())
     }
 
-    /// Whose certificate the peer has shown, which an authority of `--tls-client-ca` has signed.
+    /// The owner of the peer's certificate, which a CA of `--tls-client-ca` has signed.
     #[must_use]
     pub fn owner(&self) -> Option<Arc<Owner>> {
         self.encrypted.as_ref()?.owner.clone()
@@ -146,16 +146,16 @@ impl Stream {
         self.encrypted.is_some()
     }
 
-    /// What carries it.
+    /// Its transport.
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.transport
     }
 
-    /// What the poller is to report from the beginning.
+    /// The events that the poller is to report from the beginning.
     ///
-    /// A UNIX socket reports room after each reply that the peer takes, so it is asked for only
-    /// while replies wait; a TCP socket reports it only after it was full.
+    /// A Unix socket reports writability after each reply that the peer reads, so that is requested
+    /// only while replies wait; a TCP socket reports it only after it was full.
     #[must_use]
     pub fn first_interest(&self) -> Interest {
         match self.transport {
@@ -184,14 +184,14 @@ impl Stream {
         self.readiness.ended && self.ahead.is_none()
     }
 
-    /// Whether nobody is there to read an answer.
+    /// Whether the peer has disconnected and can read no reply.
     #[inline]
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.readiness.gone
     }
 
-    /// Whether the peer is known to send nothing more: it has ended its side, or is gone.
+    /// Whether the peer is known to send nothing more: it has shut down its side, or disconnected.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         let Readiness {
@@ -203,7 +203,7 @@ impl Stream {
         hung_up || ended || gone
     }
 
-    /// Notes what the poller has reported.
+    /// Records an event of the poller.
     #[inline]
     pub fn note_edge(&mut self, ready: &Ready) {
         if ready.readable {
@@ -213,14 +213,14 @@ impl Stream {
         }
     }
 
-    /// Has the next turn read, whether an edge has come or not.
+    /// Makes the next iteration read, whether an edge was reported or not.
     pub fn look_again(&mut self) {
         self.readiness.readable = true;
     }
 
-    /// Reads once, and notes whether more may be there.
+    /// Reads once, and records whether more may be there.
     ///
-    /// What was read ahead comes first.
+    /// Bytes read ahead come first.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> Received {
         match &self.ahead {
@@ -241,7 +241,7 @@ impl Stream {
 
     /// Takes bytes from the socket that cannot be used yet, at most 64 KiB.
     ///
-    /// [`read`](Self::read) has them later, and their end behind them.
+    /// [`read`](Self::read) returns them later, and then the end of the stream.
     pub fn read_ahead(&mut self) -> Received {
         let mut ahead = self.ahead.take().unwrap_or_default();
         let received = self.receive(ahead.free());
@@ -254,7 +254,7 @@ impl Stream {
         received
     }
 
-    /// Forgets what was read ahead; its memory, to be freed bit by bit.
+    /// Releases the read-ahead; returns its memory, to be freed in pieces.
     #[must_use]
     pub fn take_ahead(&mut self) -> Vec<Vec<u8>> {
         let ahead = self.ahead.take();
@@ -292,10 +292,10 @@ impl Stream {
         }
     }
 
-    /// Writes once; how many bytes were taken.
+    /// Writes once; returns how many bytes were taken.
     ///
     /// # Errors
-    /// `AGAIN` if there is no room for the present; others when the connection is broken.
+    /// `AGAIN` if the socket buffer is full; others when the connection is broken.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         if let Some(encrypted) = &mut self.encrypted {
@@ -315,12 +315,12 @@ impl Stream {
         rustix::io::writev(&self.socket, pieces)
     }
 
-    /// Tells the peer that nothing more is written.
+    /// Ends the sending side: TLS close_notify, if any, and a shutdown of the socket.
     pub fn end_writing(&mut self) {
         if let Some(encrypted) = &mut self.encrypted {
             encrypted.end(&self.socket);
         }
-        // A connection that is broken already has nobody to tell.
+        // A connection that is already broken needs no shutdown.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
     }
 }

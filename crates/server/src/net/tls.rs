@@ -1,16 +1,16 @@
-//! TLS: the server's certificates and keys, and what is agreed on with them.
+//! TLS: the server's certificates and keys, and the configurations made from them.
 //!
-//! They are read at the start, on SIGHUP, and when a file has changed. What cannot be read leaves
-//! those in force that there are. A handshake keeps those of its beginning.
+//! They are read at the start, on SIGHUP, and when a file has changed. If they cannot be read the
+//! old ones stay in force. A handshake keeps those of its beginning.
 //!
-//! Versions 1.2 and 1.3 with rustls's suites, which all have forward secrecy; sessions go on by
-//! tickets whose key lives as long as the certificates in force, and changes every six hours.
+//! Versions 1.2 and 1.3 with rustls's suites, which all have forward secrecy; sessions resume by
+//! tickets whose key is valid as long as the certificates in force, and rotates every six hours.
 //!
 //! Why: docs/decisions/0041. Tests: tests/tls.rs.
 
 pub mod certificate; // what is read out of a certificate
 pub mod owner; // what the owner of a client's certificate is called
-mod chain; // whether the certificates of a file are those that their issuers signed
+mod chain; // checks that the certificates of a file are those that their issuers signed
 mod files;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub struct Keys {
     in_force: Mutex<InForce>,
 }
 
-/// What handshakes begin with.
+/// The state that handshakes begin with.
 #[derive(Clone, Debug)]
 struct InForce {
     configs: [Arc<ServerConfig>; Protocol::COUNT],
@@ -66,17 +66,17 @@ impl Keys {
     /// Reads the files of the settings.
     ///
     /// # Errors
-    /// What is wrong with them: one line.
+    /// A one-line message if they are not valid.
     pub fn load(settings: &Settings) -> Result<Keys, Error> {
         let files = Files::of(settings)?;
         let in_force = Mutex::new(read(&files)?);
         Ok(Keys { files, in_force })
     }
 
-    /// Reads them anew.
+    /// Reads them again.
     ///
     /// # Errors
-    /// What is wrong with them; those that were read before stay in force.
+    /// A message if they are not valid; the old ones stay in force.
     pub fn reload(&self) -> Result<(), Error> {
         let stamps = self.files.stamps();
         let read = read(&self.files);
@@ -88,7 +88,7 @@ impl Keys {
         match agreed {
             Ok(read) => *in_force = read,
             Err(error) => {
-                // These have not changed since: who calls decides when they are tried again.
+                // The files have not changed since: the caller decides when to retry.
                 in_force.stamps = stamps;
                 return Err(error);
             }
@@ -111,7 +111,7 @@ impl Keys {
         ServerConnection::new(config)
     }
 
-    /// The files of the certificates in force, each with the Unix time at which it is over.
+    /// The files of the certificates in force, each with its expiry as a Unix time.
     #[must_use]
     pub fn expiries_s(&self) -> Vec<(String, i64)> {
         let certificates = Arc::clone(&self.lock().certificates);
@@ -119,8 +119,8 @@ impl Keys {
         certificates.iter().map(expiry).collect()
     }
 
-    /// The Unix time at which the first of the authorities of clients is over; none if no
-    /// certificates of clients are asked for.
+    /// The expiry of the first client CA to expire, as a Unix time; none if no client certificates
+    /// are requested.
     #[must_use]
     pub fn authorities_expiry_s(&self) -> Option<i64> {
         self.lock().authorities_expiry_s

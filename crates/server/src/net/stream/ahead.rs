@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// Size of a chunk: freed at once, and large enough for few calls of the system.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Bytes in the order in which they came.
+/// Bytes in the order of their arrival.
 #[derive(Debug, Default)]
 pub(super) struct ReadAhead {
     chunks: VecDeque<Vec<u8>>,
@@ -41,7 +41,7 @@ impl ReadAhead {
         last.map_or(&mut [], |last| &mut last[self.filled..])
     }
 
-    /// Notes that so many bytes of the free space were filled.
+    /// Records that `bytes` of the free space were filled.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.filled += bytes;
         self.len += bytes;
@@ -67,7 +67,7 @@ impl ReadAhead {
         wanted
     }
 
-    /// Its chunks, to be freed bit by bit.
+    /// Its chunks, to be freed in pieces.
     pub(super) fn into_chunks(self) -> Vec<Vec<u8>> {
         self.chunks.into()
     }

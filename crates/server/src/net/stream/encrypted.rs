@@ -1,9 +1,10 @@
 //! Encrypted: the transport of a connection over TLS, beside its socket.
 //!
-//! A read gives decrypted bytes first, then takes more from the socket. A write encrypts a piece
-//! and sends it; while a part of its ciphertext waits for room, the write is *owed*: it says AGAIN,
-//! is called again with the same bytes in front, and then says that they are taken. So nothing else
-//! knows of ciphertext, and a connection whose ciphertext waits is one with replies left.
+//! A read returns decrypted bytes first, then takes more from the socket. A write encrypts a piece
+//! and sends it; while a part of its ciphertext does not fit into the socket buffer, the write is
+//! *owed*: it returns AGAIN, is called again with the same bytes in front, and then reports them as
+//! taken. So no other code knows of ciphertext, and a connection with pending ciphertext is one
+//! with replies left.
 //!
 //! Why: docs/decisions/0041. Tests: tests/tls.rs.
 
@@ -25,18 +26,18 @@ const HELLO: u8 = 0x16;
 const SEALED_BYTES_MAX: usize = 32 << 10;
 /// Times that the socket is read for one read of the stream.
 const SOCKET_READS_MAX: usize = 8;
-/// Ciphertext that may come without giving plaintext: a whole record, and before it all changes of
-/// keys and empty records that rustls lets follow each other. More is a message of a handshake in
-/// pieces; the only one that a client sends after its handshake, a change of keys, has 5 bytes.
+/// Ciphertext that may arrive without yielding plaintext: a whole record, and before it all key
+/// updates and empty records that rustls accepts in a row. More would be a handshake message in
+/// pieces; the only one that a client sends after its handshake, a key update, has 5 bytes.
 const UNDIGESTED_BYTES_MAX: usize = 18 << 10;
-/// Ciphertext without plaintext for whose rest a client has limited time. Less may be changes of
-/// keys, which are digested and need no more to come.
+/// Ciphertext without plaintext from which on its rest has a time limit. Less may be key updates,
+/// which are processed and need nothing more.
 const AWAITED_BYTES_MIN: usize = 4 << 10;
 
-/// How far a handshake has come.
+/// The state of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// The peer has to send more, or to take what was sent.
+    /// The peer has to send more, or to read.
     Waiting,
     /// It is done.
     Done,
@@ -48,26 +49,26 @@ pub enum Handshake {
     Gone,
 }
 
-/// What encrypts and decrypts.
+/// The TLS state of a connection.
 #[derive(Debug)]
 pub(super) struct Encrypted {
     connection: ServerConnection,
-    /// How many of the caller's bytes are encrypted, while their ciphertext waits for room.
+    /// How many of the caller's bytes are encrypted, while their ciphertext waits to be sent.
     owed_bytes: usize,
-    /// Bytes that came before the handshake was done.
+    /// Bytes that arrived before the handshake was done.
     hello_bytes: usize,
-    /// Bytes that came after it since the last of them gave plaintext.
+    /// Bytes that arrived after it since the last plaintext.
     undigested_bytes: usize,
-    /// Whose certificate the peer has shown.
+    /// The owner of the peer's certificate.
     pub(super) owner: Option<Arc<Owner>>,
 }
 
 /// The socket as rustls reads it.
 struct SocketReader<'a> {
     socket: &'a OwnedFd,
-    /// Whether a read has found the socket empty, or taken less than there was room for.
+    /// Whether a read has found the socket empty, or took less than it had space for.
     is_drained: bool,
-    /// The first byte of what was read last.
+    /// The first byte of the last read.
     first: Option<u8>,
 }
 
@@ -118,7 +119,7 @@ impl Encrypted {
         }
     }
 
-    /// Goes on with the handshake as far as the peer lets it.
+    /// Continues the handshake as far as the peer allows.
     pub(super) fn shake_hands(&mut self, socket: &OwnedFd) -> Handshake {
         loop {
             match self.flush(socket) {
@@ -156,7 +157,7 @@ impl Encrypted {
             },
         }
         if let Err(error) = self.connection.process_new_packets() {
-            // What is wrong, as the peer is told; it may not be there any more.
+            // Sends the alert to the peer, which may have disconnected.
             let _ = self.flush(socket);
             return Err(Handshake::Refused(error.to_string()));
         }
@@ -169,17 +170,17 @@ impl Encrypted {
         chain.first().map(|certificate| certificate.as_ref())
     }
 
-    /// Whether the handshake went on where an earlier one had ended.
+    /// Whether the handshake resumed an earlier session.
     pub(super) fn is_resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }
 
-    /// Bytes of ciphertext that wait for room, or less, and those that wait for their rest.
+    /// Bytes of unsent ciphertext, as a lower bound, and of incomplete records.
     pub(super) fn held_bytes(&self) -> usize {
         self.owed_bytes + self.undigested_bytes
     }
 
-    /// Whether what came last needs more to be understood.
+    /// Whether the last bytes need more to be decrypted.
     fn awaits_rest(&self) -> bool {
         self.undigested_bytes >= AWAITED_BYTES_MIN
     }
@@ -194,7 +195,7 @@ impl Encrypted {
         loop {
             match self.connection.reader().read(&mut buffer[filled..]) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // Its end, with or without a word: requests say themselves how long they are.
+                // Its end, with or without close_notify: requests carry their own length.
                 Ok(0) | Err(_) => {
                     readiness.readable = filled > 0;
                     readiness.ended = filled == 0;
@@ -211,8 +212,8 @@ impl Encrypted {
                 return received(filled, Received::Gone);
             }
         }
-        // What the buffer has no room for is decrypted already. Where a rest is awaited, the next
-        // read finds nothing and says so, after the requests that are whole.
+        // Bytes beyond the buffer are decrypted already. If the rest of a record is awaited, the
+        // next read finds nothing and reports that, after the whole requests.
         readiness.readable |= filled == buffer.len() || filled > 0 && self.awaits_rest();
         received(filled, Received::Nothing)
     }
@@ -278,17 +279,17 @@ impl Encrypted {
         Ok(())
     }
 
-    /// Tells the peer that nothing more is written.
+    /// Sends the peer the end of the stream (close_notify).
     pub(super) fn end(&mut self, socket: &OwnedFd) {
         self.connection.send_close_notify();
-        // A peer that takes nothing is not told.
+        // A peer that does not read misses the alert.
         let _ = self.flush(socket);
     }
 }
 
 impl Stream {
-    /// Whether the peer has sent a part of something that has to be whole before any of it is
-    /// understood: a record, or a message of TLS's own.
+    /// Whether the peer has sent only a part of a unit that is decrypted as a whole: a record, or a
+    /// TLS handshake message.
     pub(crate) fn awaits_rest(&self) -> bool {
         let encrypted = self.encrypted.as_ref();
         encrypted.is_some_and(|encrypted| encrypted.awaits_rest())
@@ -305,7 +306,7 @@ impl<'a> SocketReader<'a> {
     }
 }
 
-/// What a read has brought: its bytes, or if there are none this.
+/// The result of a read: its bytes, or `otherwise` if it had none.
 fn received(filled: usize, otherwise: Received) -> Received {
     match filled {
         0 => otherwise,

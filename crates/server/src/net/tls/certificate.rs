@@ -1,4 +1,4 @@
-//! Certificate: what is read out of one of the server's: until when it is valid, for which names.
+//! Certificate: the validity and the host names of a server's certificate.
 
 use std::ops::RangeInclusive;
 
@@ -6,16 +6,16 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 
-/// What matters of a server's certificate.
+/// The relevant facts of a server's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
-    /// The names of servers that it is for, in small letters; `*.` stands for one label.
+    /// The host names that it is for, in lower case; `*.` stands for one label.
     pub names: Vec<String>,
-    /// When it is valid, in seconds of Unix time.
+    /// Its validity, in seconds of Unix time.
     pub valid_s: RangeInclusive<i64>,
 }
 
-/// The facts of a certificate; none if it cannot be understood.
+/// The facts of a certificate; none if it cannot be parsed.
 #[must_use]
 pub fn facts(der: &[u8]) -> Option<CertificateFacts> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;

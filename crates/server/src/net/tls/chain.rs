@@ -1,10 +1,10 @@
-//! Chain: whether the certificates of a file are those that their issuers signed.
+//! Chain: checks that the certificates of a file are those that their issuers signed.
 //!
-//! The key of an issuer that stands in the same file verifies the signature of each certificate
-//! that names it, and the first of several has its issuer there. The last one's issuer is usually
-//! elsewhere, with the clients: then its signature cannot be checked, but an issuer gives a serial
-//! number once, so a certificate that differs from the one of its number in force is damaged.
-//! A signature by an algorithm that is not known here is left to the clients.
+//! The key of an issuer in the same file verifies the signature of each certificate that names it,
+//! and the first of several has its issuer there. The last one's issuer is usually only at the
+//! clients: then its signature cannot be checked, but an issuer uses a serial number once, so a
+//! certificate that differs from the one in force with its number is damaged. A signature by an
+//! unsupported algorithm is left to the clients.
 //!
 //! Why: docs/decisions/0041. Tests: at the end of this file, tests/tls.rs.
 
@@ -47,7 +47,7 @@ pub(super) fn check(chain: &[CertificateDer<'_>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that no certificate has the issuer and serial number of one in force and is another.
+/// Checks that no certificate differs from one in force with the same issuer and serial number.
 ///
 /// # Errors
 /// Which of them it is, counted from 1.
@@ -134,7 +134,7 @@ mod tests {
         params
     }
 
-    /// A server's certificate, that of who issued it, and the root's.
+    /// A server's certificate, that of its issuer, and the root's.
     fn chain() -> [Der; 3] {
         let ca = || IsCa::Ca(BasicConstraints::Unconstrained);
         let [root_key, middle_key, key] = [(); 3].map(|()| KeyPair::generate().unwrap());
@@ -187,8 +187,8 @@ mod tests {
         let overlooked = of_server
             .chain(of_middle)
             .filter(|chain| check(chain).is_ok());
-        // What makes the middle one name an issuer that is elsewhere, and a mark of an algorithm
-        // that the parser does not look at.
+        // The bytes that make the middle one name an issuer elsewhere, and an algorithm identifier
+        // that the parser ignores.
         let overlooked = overlooked.count();
         assert!(overlooked < 60, "{overlooked}");
     }
@@ -202,7 +202,7 @@ mod tests {
             check(&chain).is_err() || check_beside(&whole, &chain).is_err()
         };
         let overlooked = (0..middle.len()).filter(|at| !is_noticed(at)).count();
-        // Its own number, and whom it names as its issuer.
+        // Its own number, and the name of its issuer.
         assert!(
             overlooked * 6 < middle.len(),
             "{overlooked} of {}",

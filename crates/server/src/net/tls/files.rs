@@ -22,10 +22,10 @@ use crate::system::named_file;
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Permission bits by which others read or change a key.
+/// Permission bits by which other users may read or change a key.
 const OTHERS: u32 = 0o006;
 
-/// Where certificates and keys lie.
+/// The paths of certificates and keys.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
     /// Each certificate, with its issuers behind it, and its key.
@@ -34,11 +34,11 @@ pub(super) struct Files {
     authorities: Option<PathBuf>,
 }
 
-/// What verifies clients, and the Unix time at which the first of its authorities ends.
+/// The verifier of clients, and the expiry of the first of its authorities as a Unix time.
 pub(super) type Verifier = (Arc<dyn ClientCertVerifier>, Option<i64>);
 
-/// What tells a file from what it was: its inode, its size, when its bytes changed, and when
-/// anything of it did, its mode for one.
+/// The identity of a file's version: its inode, its size, and the times of the last change of its
+/// content and of its metadata, such as its mode.
 pub(super) type Stamp = Option<(u64, u64, [i64; 4])>;
 
 /// A certificate with its key.
@@ -50,7 +50,7 @@ pub(super) struct Certified {
 }
 
 impl Files {
-    /// Those of the settings.
+    /// The files of the settings.
     pub(super) fn of(settings: &Settings) -> Result<Files, Error> {
         let (certificates, keys) = (&settings.tls_cert, &settings.tls_key);
         let fail = |flag: &'static str, reason: String| Error::Setting {
@@ -76,7 +76,7 @@ impl Files {
         })
     }
 
-    /// What tells whether one of them has changed.
+    /// The stamps of all files, to notice a change.
     pub(super) fn stamps(&self) -> Vec<Stamp> {
         let pairs = self.pairs.iter().flat_map(|(one, other)| [one, other]);
         let stamp = |path: &PathBuf| {
@@ -117,7 +117,7 @@ impl Files {
     }
 }
 
-/// Checks certificates that were read anew beside those in force.
+/// Checks newly read certificates against those in force.
 pub(super) fn check_beside(in_force: &[Certified], read: &[Certified]) -> Result<(), Error> {
     let known: Vec<_> = in_force
         .iter()

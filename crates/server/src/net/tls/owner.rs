@@ -1,13 +1,13 @@
-//! Owner: what the owner of a client's certificate is called.
+//! Owner: the names of the owner of a client's certificate.
 //!
-//! By the common name of its subject, or where it has none by its other names: those of a host, a
-//! URI or an address of mail. Other kinds of names are nobody's.
+//! They are the common name of its subject, or without one its alternative names: host, URI or mail
+//! address. Other kinds of names are ignored.
 
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 
-/// Where a name stands.
+/// The kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NameKind {
     /// The common name of the subject.
@@ -28,7 +28,7 @@ impl NameKind {
         NameKind::Email,
     ];
 
-    /// What stands before a name that has to be of this kind.
+    /// The word before a name that has to be of this kind.
     fn word(self) -> &'static str {
         match self {
             NameKind::Subject => "subject:",
@@ -47,14 +47,14 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner of this certificate; none if it has no name, or cannot be understood.
+    /// The owner of this certificate; none if it has no name, or cannot be parsed.
     #[must_use]
     pub fn of(der: &[u8]) -> Option<Owner> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let common = certificate.subject().iter_common_name();
         let common = common.filter_map(|name| name.as_str().ok());
         let common = common.map(|name| (NameKind::Subject, Box::from(name)));
-        // One that cannot be understood has no other names.
+        // One that cannot be parsed has no other names.
         let others = certificate.subject_alternative_name().ok().flatten();
         let others = others.map(|names| names.value.general_names.iter().filter_map(kind_and_text));
         let names = common.take(1).chain(others.into_iter().flatten());
@@ -62,14 +62,14 @@ impl Owner {
         (!names.is_empty()).then_some(Owner { names })
     }
 
-    /// What listings call it: its common name, or else the first of its other names.
+    /// Its name in listings: the common name, or else the first alternative name.
     #[must_use]
     pub fn identity(&self) -> &str {
         self.names.first().map_or("", |(_, name)| name)
     }
 
-    /// Whether a row of a users' file means it: `subject:`, `dns:`, `uri:` or `email:` and a name
-    /// of that kind; or a name alone, which is the common name, or any other where there is none.
+    /// Whether a row of a users file names it: `subject:`, `dns:`, `uri:` or `email:` and a name of
+    /// that kind; or a name alone, which is the common name, or any alternative name without one.
     #[must_use]
     pub fn is_meant_by(&self, row: &str) -> bool {
         let has = |kind: NameKind, row: &str| {
