@@ -17,8 +17,8 @@ use cellar::subcommands::top;
 const REFUSED_STATUS: u8 = 2;
 /// Exit status when something keeps a server from its start or its speed.
 const FOUND_STATUS: u8 = 1;
-/// Exit status when a server is not ready, whatever the reason: other numbers mean something else
-/// to who runs health checks.
+/// Exit status when a server is not ready, whatever the reason: health checkers give other numbers
+/// another meaning.
 const UNHEALTHY_STATUS: u8 = 1;
 /// Exit status when an old server is used for something that is not here.
 const MISSING_STATUS: u8 = 1;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     abort_on_panic();
     let outcome = match load(std::env::args_os(), std::env::vars_os()) {
         Ok(Action::Print(text)) => {
-            // A reader that has seen enough is no error.
+            // A reader that closes the output early is not an error.
             let _ = std::io::stdout().write_all(text.as_bytes());
             return ExitCode::SUCCESS;
         }
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Who does not read the log does not keep the process from its end.
+            // An unread log must not keep the process from ending.
             if is_read {
                 let _ = writeln!(std::io::stderr(), "cellar: {error}");
             }

@@ -1,8 +1,8 @@
-//! Metrics: every figure the daemon keeps, by name, and all of them as text for Prometheus.
+//! Metrics: every metric of the server by name, and all of them as text for Prometheus.
 //!
-//! One row of a table is one figure: [`tables`] holds what is counted, by the names of this
-//! project; [`memcached`], [`redis`] and [`own`] hold what else is shown, the first two by the
-//! names that dashboards of those servers read. docs/metrics.md is written from all ([`page`]).
+//! One row of a table is one metric: [`tables`] holds counters, by this project's names;
+//! [`memcached`], [`redis`] and [`own`] hold the others, the first two by the names that dashboards
+//! of those servers read. docs/metrics.md is generated from all ([`page`]).
 //!
 //! Tests: tests/metrics.rs, tests/docs.rs.
 
@@ -22,10 +22,10 @@ use self::facts::Facts;
 use self::text::{Family, Samples, Text};
 use crate::state::State;
 
-/// What the text is, as HTTP says it.
+/// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All families beside the figures of the tables, in the order in which they are shown.
+/// All families beside the metrics of the tables, in the order in which they are shown.
 pub const FAMILIES: [&[Family]; 4] = [
     own::FAMILIES,
     cluster::FAMILIES,
@@ -33,7 +33,7 @@ pub const FAMILIES: [&[Family]; 4] = [
     redis::FAMILIES,
 ];
 
-/// All figures of a daemon in Prometheus's text format.
+/// All metrics of a server in Prometheus's text format.
 #[must_use]
 pub fn exposition(state: &State) -> String {
     let facts = Facts::of(state);

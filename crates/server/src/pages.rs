@@ -22,7 +22,7 @@ mod console; // serves the files of the console
 mod access;
 mod key;
 
-/// The fields that ask for a user, as they stand in a response.
+/// The response fields that ask for a user.
 pub const USER_CHALLENGE: &str = "WWW-Authenticate: Basic realm=\"cellar\", charset=\"UTF-8\"\r\n\
     WWW-Authenticate: Bearer\r\n";
 
@@ -39,7 +39,7 @@ pub struct PageRequest<'a> {
     pub body: &'a [u8],
     /// Whether the peer is a program on this machine.
     pub peer_is_loopback: bool,
-    /// Whether the peer came over TLS.
+    /// Whether the client uses TLS.
     pub is_tls: bool,
     /// The field Host.
     pub host: Option<&'a [u8]>,
@@ -47,18 +47,18 @@ pub struct PageRequest<'a> {
     pub bears_token: bool,
     /// Whether the server has users.
     pub has_users: bool,
-    /// The user who asks, on a server with users.
+    /// The user of the request, on a server with users.
     pub user: Option<&'a User>,
     /// The field If-None-Match.
     pub if_none_match: Option<&'a [u8]>,
 }
 
-/// The answer to it.
+/// The response.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// The status code.
     pub status: u16,
-    /// What the body is.
+    /// The media type of the body.
     pub content_type: &'static str,
     /// Further fields. Their values have no line ends.
     pub headers: Vec<(&'static str, String)>,
@@ -116,7 +116,7 @@ pub struct PageRow {
     is_open: bool,
 }
 
-/// All pages but the files of the console. By those for everybody others see that the server lives.
+/// All pages but the files of the console. Public ones show only that the server is up.
 pub const TABLE: &[PageRow] = &[
     row("/healthz", true),
     row("/readyz", true),
@@ -158,7 +158,7 @@ pub fn database_of(path: &str, query: &str) -> u32 {
     }
 }
 
-/// Whether a path asks for the token where there is one: the console's files hold no data.
+/// Whether a path requires the token if one is set: the console's files hold no data.
 #[must_use]
 pub fn asks_for_token(path: &str) -> bool {
     !is_open(path) && !console::has(path)
@@ -197,7 +197,7 @@ pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
     }
 }
 
-/// The nodes of the cluster and their slots; none of a server that is alone.
+/// The nodes of the cluster and their slots; empty without a cluster.
 fn cluster_page(request: &PageRequest<'_>, state: &State) -> Page {
     let table = state.cluster.as_ref().and_then(|cluster| cluster.table());
     let document = table.map(|table| table.document(request.is_tls).to_vec());
@@ -214,7 +214,7 @@ fn not_found() -> Page {
     Page::error(404, "no_such_page", "the path does not exist")
 }
 
-/// The answer to a method that a path does not have.
+/// The response for a method that a path does not have.
 fn not_allowed(allowed: String) -> Page {
     let mut page = Page::error(
         405,

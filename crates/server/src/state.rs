@@ -38,23 +38,23 @@ use crate::observe::latency_events::LatencyEvents;
 use crate::observe::rates::RateSamples;
 use crate::system::clock::{LoopClock, WallClock};
 
-/// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
-/// lose their patience.
+/// The divisor for the share of the cache's memory that values in transfer may hold before slow
+/// clients get shorter time-outs.
 const TRANSFER_SHARE: u64 = 4;
 
 /// One daemon's shared state.
 pub struct State {
     /// The cache.
     pub cache: Cache,
-    /// This node's part in its cluster; none of a server that is alone.
+    /// This node's state in its cluster; none without a cluster.
     pub cluster: Option<Arc<Cluster>>,
-    /// What the operator chose.
+    /// The settings.
     pub settings: Settings,
     /// One entry per event loop.
     pub counters: Vec<Arc<Counters>>,
-    /// What the acceptor counts, which is no event loop.
+    /// The counters of the acceptor, which is not an event loop.
     pub acceptor: Arc<Counters>,
-    /// What is counted where clients of TLS come in, by another thread.
+    /// The counters of the TLS handshake thread.
     pub handshakes: Arc<Counters>,
     /// The server's certificates and keys, if it speaks TLS.
     pub tls: Option<Arc<Keys>>,
@@ -62,82 +62,81 @@ pub struct State {
     pub exclusive_lock: ExclusiveLock,
     /// Which requests wait.
     pub pause: Pause,
-    /// Which of the engine's spaces each database is.
+    /// The engine's space of each database.
     pub databases: Databases,
-    /// How long items live that are stored without a time to live.
+    /// Times to live of items that are stored without one.
     pub default_ttls: DefaultTtls,
-    /// What clients have the server hold outside of the cache's memory.
+    /// The limit on clients' memory outside of the cache.
     pub budget: Arc<Budget>,
     /// Clients of the Redis protocol.
     pub clients: Clients,
-    /// Who is shown each command as it runs.
+    /// The clients in MONITOR mode.
     pub monitors: Monitors,
-    /// Who is told of changes.
+    /// Notifies clients of changes to items.
     pub observer: Arc<Observer>,
     /// Scripts of the Redis protocol.
     pub scripts: Scripts,
     /// Its libraries of functions.
     pub functions: Functions,
-    /// What the flags of values that came over HTTP stand for.
+    /// The content types that the flags of HTTP values represent.
     pub content_types: ContentTypes,
-    /// Which clients speak another protocol than their port.
+    /// Detects clients that speak another protocol than their port.
     pub wrong_protocol: WrongProtocols,
-    /// Who was wrong about the password or the token.
+    /// Limits wrong passwords and tokens per source.
     pub login_limiter: LoginLimiter,
-    /// Which connections have to log in and have not.
+    /// The connections that have to log in and have not.
     pub unauthenticated: Unauthenticated,
-    /// Who may log in; none without a file of users.
+    /// The users; none without a users file.
     pub users: Option<Arc<Users>>,
     /// Seconds after which idle connections are closed; zero for never.
     // Relaxed: a setting that orders nothing.
     pub idle_timeout_s: AtomicU64,
-    /// Whether the server was told to stop; it may go on as before for a while.
+    /// Whether the server is stopping; it may still serve for a while.
     // Relaxed: a flag that orders nothing.
     pub leaving: AtomicBool,
     /// Whether it drains.
-    // Relaxed: it orders nothing; the loops are told through their mailboxes.
+    // Relaxed: it orders nothing; the loops are notified through their mailboxes.
     pub draining: AtomicBool,
     /// Open connections now.
-    // Relaxed: a figure to look at.
+    // Relaxed: only reported.
     pub connections: AtomicU64,
     /// Bytes of the cache's memory held by values that are being received or sent now.
     // Relaxed: a sum that orders nothing.
     pub transfer_bytes: AtomicU64,
-    /// The engine's moment of the start: its time goes on where that of a server before this one
-    /// ended.
+    /// The engine's time at the start, which continues that of an earlier server.
     pub started: Instant,
     /// The clock of the event loops.
     pub clock: LoopClock,
-    /// Turns the engine's moments into Unix times and back.
+    /// Converts the engine's moments to Unix times and back.
     pub wall: Arc<WallClock>,
-    /// What `stats` counts from.
+    /// The moment and counts at the last reset of statistics.
     pub stats_zero: Mutex<StatsZero>,
-    /// What CONFIG GET shows.
+    /// The parameters of CONFIG GET.
     pub parameters: Parameters,
     /// The slowest commands.
     pub command_logs: CommandLogs,
-    /// Which keys cost most, while somebody wants to know.
+    /// The most expensive keys, while a measurement runs.
     pub hot_keys: HotKeys,
-    /// What took very long, and when.
+    /// The LATENCY history of slow events.
     pub latency_events: LatencyEvents,
-    /// What clients were refused.
+    /// The entries of ACL LOG.
     pub acl_log: AclLog,
-    /// How much happens each second.
+    /// Rates per second.
     pub pace: RateSamples,
-    /// What happened in the last 24 hours.
+    /// The metrics of the last 24 hours.
     pub history: History,
     /// Error replies by their codes.
     pub errors: Errors,
-    /// Whether background maintenance rests, for tests.
+    /// Whether background maintenance is paused, for tests.
     // Relaxed: background maintenance may take one step more.
     pub maintenance_paused: AtomicBool,
-    /// Most bytes that items and bookkeeping took when somebody asked.
-    // Relaxed: a figure to look at.
+    /// The highest used memory at any query so far.
+    // Relaxed: only reported.
     pub used_bytes_peak: AtomicU64,
     /// When that was, as a Unix time in seconds.
-    // Relaxed: a figure to look at.
+    // Relaxed: only reported.
     pub used_bytes_peak_unix_s: AtomicU64,
-    /// A name that no other run of the server has.
+    /// A unique name of this run of the server.
     pub run_id: String,
 }
 
@@ -148,7 +147,7 @@ pub struct StatsZero {
     pub totals: Totals,
     /// Calls of each command; empty for zeros.
     pub calls: Vec<u64>,
-    /// How long they took, how they failed.
+    /// Their durations and failures.
     pub times: TimesByCommand,
     /// The engine's counts.
     pub engine: cellar_engine::Stats,
@@ -157,7 +156,7 @@ pub struct StatsZero {
 }
 
 impl State {
-    /// The space of database 0, which memcached and HTTP see, whatever SWAPDB has made of it.
+    /// The space of database 0, which memcached and HTTP see, even after SWAPDB.
     #[inline]
     #[must_use]
     pub fn shared_space(&self) -> Space {
@@ -173,7 +172,7 @@ impl State {
         self.cache.key_in(self.shared_space(), bytes)
     }
 
-    /// The state of a daemon that starts now, at engine time zero, and whose cache tells nobody of
+    /// Creates the state of a server that starts now, at engine time zero, whose cache reports no
     /// changes.
     #[must_use]
     pub fn new(cache: Cache, settings: Settings, unix_ms_at_zero: u64) -> State {
@@ -182,7 +181,7 @@ impl State {
         State::observed(cache, settings, clock, observer)
     }
 
-    /// The same, by this clock, with the observer that the cache tells of changes.
+    /// The same, with this clock, and with the observer that the cache reports changes to.
     #[must_use]
     pub fn observed(
         cache: Cache,
@@ -256,22 +255,22 @@ impl State {
         state
     }
 
-    /// Whether there are keys that this server serves: always, unless it is a node of a cluster.
+    /// Whether this server serves any keys: always, unless it is a cluster node.
     #[must_use]
     pub fn serves(&self) -> bool {
         let is_one = |cluster: &Arc<Cluster>| cluster.is_whole() && cluster.served() > 0;
         self.cluster.as_ref().is_none_or(is_one)
     }
 
-    /// How often this node of a cluster has lost slots; what began before has to end.
+    /// How often this cluster node has lost slots; requests from before have to end.
     #[inline]
     #[must_use]
     pub fn losses(&self) -> u64 {
         self.cluster.as_ref().map_or(0, |cluster| cluster.losses())
     }
 
-    /// Tells near caches to drop what they have read here, if the lease of this node is over: it
-    /// hears of no changes any more. Once for each lease.
+    /// Makes tracking clients drop what they have read here, if the lease of this node has expired:
+    /// it misses changes then. Once for each lease.
     #[cold]
     pub fn tell_of_the_leases_end(&self) {
         if let Some(cluster) = &self.cluster {
@@ -279,7 +278,7 @@ impl State {
         }
     }
 
-    /// How Redis calls what this server is: one alone, or a node of a cluster.
+    /// Redis's name for the server's mode: standalone, or a cluster node.
     #[must_use]
     pub fn mode(&self) -> &'static str {
         match self.cluster {
@@ -296,13 +295,14 @@ impl State {
         settings
     }
 
-    /// Unix time of the start, in seconds, by the wall clock as it goes now.
+    /// Unix time of the start, in seconds, by the current wall clock.
     #[must_use]
     pub fn start_unix_s(&self) -> u64 {
         self.wall.unix_ms(self.started) / 1_000
     }
 
-    /// Sums of the counters of the event loops and where clients come in, since their start.
+    /// Sums of the counters of the event loops, the acceptor and the handshake thread since the
+    /// start.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let all = self
@@ -312,8 +312,8 @@ impl State {
         Counters::sum(all.map(|counters| &**counters))
     }
 
-    /// Iterations of the event loops since the start, and how many microseconds those took that
-    /// had something to do.
+    /// Iterations of the event loops since the start, and the time of those that had work, in
+    /// microseconds.
     #[must_use]
     pub fn loop_work(&self) -> (u64, u64) {
         let loops = self.counters.iter();
@@ -330,13 +330,13 @@ impl State {
         Calls::sum(self.counters.iter().map(|counters| &counters.calls))
     }
 
-    /// How long commands took and how they failed, since the start.
+    /// Durations and failures of commands, since the start.
     #[must_use]
     pub fn times(&self) -> TimesByCommand {
         Times::sum(self.counters.iter().map(|counters| &counters.times))
     }
 
-    /// Calls of each command since the counts began again.
+    /// Calls of each command since the last reset.
     #[must_use]
     pub fn calls_since_reset(&self) -> Vec<u64> {
         let mut calls = self.calls();
@@ -346,7 +346,7 @@ impl State {
         calls
     }
 
-    /// How long commands took and how they failed, since the counts began again.
+    /// Durations and failures of commands since the last reset.
     #[must_use]
     pub fn times_since_reset(&self) -> TimesByCommand {
         let mut times = self.times();
@@ -364,9 +364,9 @@ impl State {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has each call of a command looked at as long as somebody asks for that, else a sample.
+    /// Selects whether all calls of commands are recorded, if a feature requires it, or a sample.
     pub fn choose_calls(&self) {
-        // Held so that who asks last is heard last.
+        // Held so that the last change takes effect last.
         let _turn = self.zero();
         let all = self.command_logs.are_for_quick()
             || self.latency_events.threshold_ms() > 0
@@ -378,7 +378,7 @@ impl State {
         }
     }
 
-    /// Lets all counts begin again.
+    /// Resets all statistics.
     pub fn reset_stats(&self) {
         let zero = StatsZero {
             totals: self.totals(),
@@ -391,7 +391,7 @@ impl State {
         *self.zero() = zero;
     }
 
-    /// Notes that a connection's transfers went from `before` to `after` bytes.
+    /// Records that a connection's transfers went from `before` to `after` bytes.
     #[inline]
     pub fn note_transfer(&self, before: usize, after: usize) {
         // Relaxed: a sum that orders nothing; wrapping subtraction keeps it exact.
@@ -404,7 +404,7 @@ impl State {
         }
     }
 
-    /// Whether values in transfer hold so much memory that slow clients have to go.
+    /// Whether values in transfer use so much memory that slow clients have to be closed.
     #[must_use]
     pub fn is_short_of_memory(&self) -> bool {
         let memory = self.cache.memory_bytes() as u64;

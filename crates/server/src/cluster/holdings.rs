@@ -1,7 +1,7 @@
-//! Holdings: which slots a node may serve when the map changes, and which it has to empty first.
+//! Holdings: the slots that a node may serve when the map changes, and those to empty first.
 //!
 //! ```text
-//!             the map gives it        it is empty, and others have let go of it
+//!             the map gives it        it is empty, and others have released it
 //!   foreign -------------------> own -------------------------------------------> served
 //!      ^                                                                             |
 //!      +----------- emptied ------------ unswept <-----------------------------------+
@@ -16,55 +16,55 @@ use super::slot::SlotSet;
 /// The slots of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// What the map gives to this node.
+    /// The slots that the map gives to this node.
     owned: SlotSet,
-    /// What it serves.
+    /// The slots that it serves.
     served: SlotSet,
-    /// What it has lost and may still hold items of.
+    /// The slots that it has lost and may still hold items of.
     unswept: SlotSet,
-    /// Whether no other node serves what the map gives to this one.
+    /// Whether no other node serves the slots that the map gives to this one.
     is_agreed: bool,
 }
 
 impl Holdings {
-    /// Takes over another map, whatever other nodes go by.
+    /// Adopts another map, whatever other nodes use.
     pub fn follow(&mut self, owned: SlotSet) {
         self.give_up_for(owned);
         self.agree();
     }
 
-    /// Gives up what another map takes; what it gives waits for [`Holdings::agree`].
+    /// Releases the slots that another map takes; those that it gives wait for [`Holdings::agree`].
     pub fn give_up_for(&mut self, owned: SlotSet) {
         self.lose(self.served.without(&owned));
         self.owned = owned;
         self.is_agreed = false;
     }
 
-    /// Notes that no other node serves what the map gives to this one, nor will before this one has
-    /// taken over another map.
+    /// Records that no other node serves the slots that the map gives to this one, nor will before
+    /// this one has adopted another map.
     pub fn agree(&mut self) {
         self.is_agreed = true;
         self.gain();
     }
 
-    /// Gives up all slots, as other nodes may serve them.
+    /// Releases all slots, because other nodes may serve them.
     pub fn lose_all(&mut self) {
         self.give_up_for(SlotSet::default());
     }
 
-    /// Notes that a walk which began when these were unswept has dropped their items.
+    /// Records that a walk which began when these were unswept has removed their items.
     pub fn swept(&mut self, slots: &SlotSet) {
         self.unswept = self.unswept.without(slots);
         self.gain();
     }
 
-    /// What is served now.
+    /// The slots served now.
     #[must_use]
     pub fn served(&self) -> &SlotSet {
         &self.served
     }
 
-    /// What has to be emptied.
+    /// The slots that have to be emptied.
     #[must_use]
     pub fn unswept(&self) -> &SlotSet {
         &self.unswept
@@ -75,7 +75,7 @@ impl Holdings {
         self.unswept = self.unswept.or(&slots);
     }
 
-    /// Serves what the map gives, but for what is not empty.
+    /// Serves the slots that the map gives, except those that are not empty.
     fn gain(&mut self) {
         if self.is_agreed {
             self.served = self.owned.without(&self.unswept);
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(walk, slots(0, 50));
         holdings.follow(slots(0, 100));
         assert_eq!(holdings.served(), &slots(50, 100));
-        // It goes and comes while the walk is under way, which has been through some of it.
+        // It is lost and given back during the walk, which has passed some of it.
         holdings.follow(slots(0, 70));
         holdings.follow(slots(0, 100));
         holdings.swept(&walk);

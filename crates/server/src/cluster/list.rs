@@ -1,7 +1,7 @@
 //! List: the nodes of a cluster, and how a file names them.
 //!
 //! A line is a node: its name, then `protocol=address` for each protocol that it speaks, and
-//! `weight=N` if it is another than 1. What follows `#` is for people.
+//! `weight=N` if it is not 1. Text after `#` is a comment.
 //!
 //! ```text
 //! alpha  resp=10.0.0.1:6379,tls:10.0.0.1:6380  memcached=10.0.0.1:11211  http=10.0.0.1:8080
@@ -17,7 +17,7 @@ use crate::config::settings::source::check_node_name;
 /// Most nodes of a cluster.
 pub const NODES_MAX: usize = 1_000;
 
-/// Nodes that can form a cluster: some, no two of one name, each to be reached.
+/// Nodes that can form a cluster: at least one, with unique names and reachable addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeList {
     /// By name.
@@ -25,10 +25,10 @@ pub struct NodeList {
 }
 
 impl NodeList {
-    /// The list of these nodes, in whatever order they come.
+    /// Creates a list of these nodes, in any order.
     ///
     /// # Errors
-    /// Why they form no cluster.
+    /// A message if they form no cluster.
     pub fn of(mut nodes: Vec<Node>) -> Result<NodeList, String> {
         if nodes.is_empty() {
             return Err("the list has no nodes".to_owned());
@@ -73,7 +73,7 @@ impl NodeList {
         &self.nodes
     }
 
-    /// The place of the node of this name.
+    /// The index of the node with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         let found = self

@@ -1,12 +1,12 @@
-//! Map: which node each slot belongs to, a pure function of names and weights.
+//! Map: the node of each slot, a pure function of names and weights.
 //!
 //! Each block of 16 slots ranks all nodes by a hash of its number and their names (highest random
-//! weight). A slot goes to the first of its ranking that has room: no node takes more than 1.05
-//! times its share, and of all that want to it keeps those whose hashes are best, so that whatever
-//! the order in which slots ask, the outcome is the same (a stable matching). Slots of a block
-//! stay together unless a node has room for a part of them, so a map has few runs.
+//! weight). A slot goes to the first node of its ranking with free capacity: no node takes more
+//! than 1.05 times its share, and it keeps the applicants with the best hashes, so that the result
+//! does not depend on the order of the slots (a stable matching). Slots of a block stay together
+//! unless a node has capacity for only a part of them, so a map has few runs.
 //!
-//! All is reckoned in whole numbers: machines of every kind come to the same map.
+//! All arithmetic is in integers: machines of every kind compute the same map.
 //! Why: docs/decisions/0057.
 
 use std::cmp::Ordering;
@@ -16,16 +16,16 @@ use super::list::NodeList;
 use super::node::{mix, seed};
 use super::slot::SLOTS;
 
-/// Slots that rank the nodes alike.
+/// Slots per block, which share one ranking of the nodes.
 const BLOCK_SLOTS: u16 = 16;
-/// What a node takes at most of its share, in thousandths.
+/// The most that a node takes of its share, in thousandths.
 const LOAD_THOUSANDTHS: u64 = 1_050;
-/// Bits behind the point of a logarithm.
+/// Fractional bits of a logarithm.
 const LOG_BITS: u32 = 32;
-/// Which of a name's hashes ranks blocks; those of the node's id are others.
+/// Selects the hash of a name that ranks blocks; the node's id uses others.
 const SEED_PART: u64 = 0x6d61_7073;
 
-/// The node of each slot, as its place in the list.
+/// The node of each slot, as its index in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owners(Box<[u16]>);
 
@@ -83,7 +83,7 @@ impl Owners {
 struct Piece {
     first: u16,
     slots: u16,
-    /// How many nodes of its block's ranking had no room.
+    /// Number of nodes of its block's ranking that had no capacity.
     refused: u16,
 }
 
@@ -97,7 +97,7 @@ impl Piece {
     }
 }
 
-/// A piece at its node: the greatest is what the node would rather be without.
+/// A piece at its node; the greatest is the first that the node gives up.
 #[derive(Clone, Copy, Debug)]
 struct Tenant {
     cost: u64,
@@ -132,7 +132,7 @@ struct Holder {
 }
 
 struct Matching {
-    /// For each block, all nodes and what they cost it, the dearest last.
+    /// For each block, all nodes and their costs, the highest last.
     rankings: Vec<Vec<(u64, u16)>>,
     holders: Vec<Holder>,
 }
@@ -157,7 +157,7 @@ impl Matching {
         }
     }
 
-    /// Gives a piece to the next node of its ranking; what that has no room for then waits.
+    /// Gives a piece to the next node of its ranking; pieces that do not fit there then wait.
     fn place(&mut self, piece: Piece, waiting: &mut Vec<Piece>) {
         let ranking = &self.rankings[usize::from(piece.first / BLOCK_SLOTS)];
         let (cost, node) = ranking[usize::from(piece.refused)];
@@ -199,8 +199,8 @@ impl Matching {
     }
 }
 
-/// Slots that a node takes at most: 1.05 times its share, or its share rounded up where no whole
-/// number lies between the two.
+/// Slots that a node takes at most: 1.05 times its share, or its share rounded up if no whole
+/// number is between the two.
 fn room(weight: u64, total: u64) -> u64 {
     let slots = u64::from(SLOTS);
     let bound = slots * weight * LOAD_THOUSANDTHS / (total * 1_000);
@@ -218,11 +218,11 @@ fn ranking(block: u16, weighed: &[(u64, u64)]) -> Vec<(u64, u16)> {
     ranking
 }
 
-/// The logarithm to the base 2 of 2^64 / (`bits` + 1), with [`LOG_BITS`] bits behind the point.
+/// The logarithm to the base 2 of 2^64 / (`bits` + 1), with [`LOG_BITS`] fractional bits.
 fn negative_log2(bits: u64) -> u64 {
     let number = u128::from(bits) + 1;
     let whole = 127 - number.leading_zeros();
-    // From 1 to 2, with 63 bits behind the point; squared, the whole part is the next bit.
+    // From 1 to 2, with 63 fractional bits; squared, the integer part is the next bit.
     let mut mantissa = (number << (127 - whole)) >> 64;
     let mut log = u64::from(whole);
     for _ in 0..LOG_BITS {

@@ -1,4 +1,4 @@
-//! Node: what one is called, what it can bear, and where clients find it.
+//! Node: a node's name, weight and addresses for clients.
 
 use crate::config::settings::announced::Announced;
 
@@ -8,23 +8,23 @@ pub const WEIGHT_MAX: u32 = 10_000;
 /// One node of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What it is called; no other is called so.
+    /// Its name, unique in the list.
     pub name: String,
-    /// How much it takes beside others.
+    /// Its relative weight.
     pub weight: u32,
-    /// Where clients find it.
+    /// The addresses for clients.
     pub announced: Announced,
 }
 
 impl Node {
-    /// What clients of Redis Cluster call it.
+    /// Its ID for Redis Cluster clients.
     #[must_use]
     pub fn id(&self) -> String {
         id_of(&self.name)
     }
 }
 
-/// Forty hexadecimal digits that a node's name alone decides, so that they outlast a restart.
+/// Forty hexadecimal digits computed from a node's name alone, so that they survive a restart.
 #[must_use]
 pub fn id_of(name: &str) -> String {
     let parts = (0..3).map(|part| format!("{:016x}", seed(name, part)));
@@ -46,7 +46,7 @@ pub fn check_weight(weight: u64) -> Result<u32, String> {
     }
 }
 
-/// 64 bits that a name decides; others for another `part`.
+/// 64 bits computed from a name; different ones for each `part`.
 pub(super) fn seed(name: &str, part: u64) -> u64 {
     name.bytes()
         .fold(mix(part ^ name.len() as u64), |state, byte| {
@@ -54,7 +54,7 @@ pub(super) fn seed(name: &str, part: u64) -> u64 {
         })
 }
 
-/// Stirs 64 bits so that each of them decides each of the result's: SplitMix64's last step, and its
+/// Mixes 64 bits so that each affects every bit of the result: SplitMix64's last step, and its
 /// increment so that zero does not stay zero.
 #[inline]
 pub(super) fn mix(bits: u64) -> u64 {

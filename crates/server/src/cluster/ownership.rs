@@ -1,12 +1,12 @@
-//! Ownership: which slots this node serves now, as event loops read it without a lock.
+//! Ownership: the slots that this node serves now, which event loops read without a lock.
 //!
-//! One bit for each slot, and the moment until which the lease holds, if there are leases. Bits and
-//! table change only while no loop executes (`exclusive_lock.rs`), so that what one batch of
-//! requests sees is one map; the lease ends by itself.
+//! It has one bit per slot, and the end of the lease, if leases are used. Bits and table change
+//! only while no loop executes (`exclusive_lock.rs`), so that one batch of requests sees one map;
+//! the lease ends by itself.
 //!
 //! Invariants: no request is executed on a slot whose bit is not set, nor one that was received
-//! after the lease had ended; what was received then is answered, a PING too, only after near
-//! caches were told to drop what they have. Why: docs/decisions/0057, 0062.
+//! after the lease had ended; a request received then is answered, even PING, only after tracking
+//! clients were told to drop everything. Why: docs/decisions/0057, 0062.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,45 +26,45 @@ const FOR_EVER_MS: u64 = u64::MAX;
 /// This node's part in its cluster.
 #[derive(Debug)]
 pub struct Cluster {
-    /// What this node is called.
+    /// This node's name.
     pub name: String,
-    // Relaxed: written while no loop executes, and the door in front of the exclusive lock orders
-    // that.
+    // Relaxed: written while no loop executes, which the outer barrier of the exclusive lock
+    // orders.
     serves: Box<[AtomicU64; WORDS]>,
-    /// Until when the lease holds, in milliseconds of [`now_ms`].
-    // Relaxed: one number; whoever reads an old one stops too early.
+    /// The end of the lease, in milliseconds of [`now_ms`].
+    // Relaxed: one number; a reader of an old one stops too early.
     lease_until_ms: AtomicU64,
-    /// How often it was held anew.
-    // Release, and Acquire where it is read: who sees a count sees until when that lease holds.
+    /// How often a lease was obtained or renewed.
+    // Release, and Acquire where it is read: a reader of a count sees the end of that lease.
     holds: AtomicU64,
-    /// The how many-th lease it was whose end was told last.
+    /// The number of the lease whose end was last reported.
     told: Mutex<u64>,
     /// How often slots were lost.
     // Relaxed: as `serves`.
     losses: AtomicU64,
-    /// Held for a moment, by loops and by who changes it.
+    /// Held shortly, by loops and by the thread that changes it.
     table: Mutex<Option<Arc<SlotTable>>>,
-    /// What is counted.
+    /// The counters.
     pub counts: ClusterCounts,
 }
 
-/// What is counted of a cluster.
-// Relaxed: figures to look at.
+/// Counters of a cluster node.
+// Relaxed: only reported.
 #[derive(Debug, Default)]
 pub struct ClusterCounts {
-    /// Requests that were sent to other nodes.
+    /// Requests that were redirected to other nodes.
     pub moved: AtomicU64,
-    /// Requests whose slot nobody served here.
+    /// Requests for a slot that no node serves.
     pub down: AtomicU64,
-    /// Lists that could not be used.
+    /// Invalid lists.
     pub bad_lists: AtomicU64,
-    /// Whether the last one could not: 1, or 0.
+    /// Whether the last one was invalid: 1, or 0.
     pub is_bad: AtomicU64,
-    /// Items that were dropped because their slots were lost.
+    /// Items that were removed because their slots were lost.
     pub dropped: AtomicU64,
-    /// Slots whose old items are not dropped yet.
+    /// Slots whose old items are not removed yet.
     pub unswept: AtomicU64,
-    /// Leases that ended before they were given back.
+    /// Leases that ended before they were returned.
     pub lost_leases: AtomicU64,
 }
 
@@ -111,16 +111,16 @@ impl Cluster {
         }
     }
 
-    /// Holds the lease until this moment of [`now_ms`].
+    /// Extends the lease until this moment of [`now_ms`].
     pub fn hold_until(&self, until_ms: u64) {
         self.lease_until_ms.store(until_ms, Ordering::Relaxed);
         self.holds.fetch_add(1, Ordering::Release);
     }
 
-    /// Runs `tell` if the lease is over and it has not been run since it was. Who comes meanwhile
-    /// waits until it has.
+    /// Runs `tell` if the lease has ended and that was not reported yet. Other callers wait
+    /// meanwhile.
     pub fn tell_of_its_end(&self, tell: impl FnOnce()) {
-        // Before the look at the clock: what is told is the end of this lease, or of a later one.
+        // Before the clock is read: the reported end is that of this lease, or of a later one.
         let held = self.holds.load(Ordering::Acquire);
         if self.is_leased() {
             return;
@@ -151,14 +151,14 @@ impl Cluster {
             .sum()
     }
 
-    /// How often slots were lost: what began before and goes on must end.
+    /// How often slots were lost: requests that began before have to end.
     #[inline]
     #[must_use]
     pub fn losses(&self) -> u64 {
         self.losses.load(Ordering::Relaxed)
     }
 
-    /// The map in force; none before there was one.
+    /// The map in force; none before the first.
     #[must_use]
     pub fn table(&self) -> Option<Arc<SlotTable>> {
         self.table
@@ -167,8 +167,8 @@ impl Cluster {
             .clone()
     }
 
-    /// What a client is told of where it finds a slot that another node has; none if nobody serves
-    /// the slot, as far as this node knows. Either is counted.
+    /// The redirection for a slot of another node; none if no node serves the slot, as far as this
+    /// node knows. Either is counted.
     pub fn elsewhere<R>(
         &self,
         slot: u16,
@@ -183,7 +183,7 @@ impl Cluster {
             Some(_) => &self.counts.moved,
             None => &self.counts.down,
         };
-        // Relaxed: figures to look at.
+        // Relaxed: only reported.
         count.fetch_add(1, Ordering::Relaxed);
         place.map(told)
     }
@@ -207,7 +207,8 @@ impl Cluster {
     }
 }
 
-/// Milliseconds since the machine was started, those counted during which it or this process slept.
+/// Milliseconds since the machine was started, including the time when it or this process was
+/// suspended.
 #[inline]
 #[must_use]
 pub fn now_ms() -> u64 {

@@ -13,21 +13,21 @@ use crate::config::protocol::Protocol;
 use crate::config::settings::address::Address;
 use crate::config::settings::announced::Announced;
 
-/// A lease is renewed so often in its length.
+/// Number of renewals in the length of a lease.
 pub const RENEWALS: u64 = 3;
-/// The part of a lease, 1 in so many, that a node does without at its end.
+/// The divisor for the part of a lease that a node does not use at its end.
 pub const MARGIN: u64 = 6;
-/// How often a node looks at what is registered when nothing tells it to.
+/// How often a node reads the registrations when no event triggers that.
 pub const LOOK: Duration = Duration::from_secs(10);
 
-/// A value that somebody registered.
+/// A registered value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyValue {
-    /// Behind the prefix.
+    /// The key after the prefix.
     pub name: String,
     /// A [`Registration`] as it is stored.
     pub value: Vec<u8>,
-    /// Which change made the key, so that no two keys ever have the same.
+    /// The revision in which the key was created, unique among keys.
     pub created: i64,
     /// Which change was its last.
     pub changed: i64,
@@ -36,13 +36,13 @@ pub struct KeyValue {
 /// All keys of a prefix at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrefixSnapshot {
-    /// Which of all changes was the last before it.
+    /// The revision of etcd's last change before it.
     pub revision: i64,
     /// The keys.
     pub entries: Vec<KeyValue>,
 }
 
-/// What a node registers.
+/// The registration of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
     weight: u32,
@@ -50,9 +50,9 @@ pub struct Registration {
     resp: String,
     memcached: String,
     http: String,
-    /// When it was registered, in seconds of Unix time; for people.
+    /// The time of registration, in seconds of Unix time; informative only.
     since_s: u64,
-    /// Which list it follows, as [`RegisteredNodes::digest`] has it; empty if none yet.
+    /// The digest of the list that it follows, see [`RegisteredNodes::digest`]; empty if none yet.
     pub follows: String,
 }
 
@@ -90,24 +90,24 @@ impl Registration {
     }
 }
 
-/// What is registered at one moment.
+/// The registrations at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredNodes {
     /// The nodes.
     pub list: NodeList,
-    /// By which the list is known: each name with the change that made its key. A node that comes
+    /// Identifies the list: each name with the revision that created its key. A node that registers
     /// again makes another list.
     pub digest: String,
-    /// Whether all of them follow this very list.
+    /// Whether all of them follow exactly this list.
     pub is_agreed: bool,
 }
 
 impl RegisteredNodes {
-    /// What a snapshot has.
+    /// Parses the registrations of a snapshot.
     ///
     /// # Errors
-    /// Why it is no list. One that this node does not understand is none: what others understand
-    /// of it, this one would not know.
+    /// A message if they form no list. One invalid registration makes all of it invalid, because
+    /// other nodes may understand it differently.
     pub fn of(snapshot: &PrefixSnapshot) -> Result<RegisteredNodes, String> {
         let (mut nodes, mut records, mut text) = (Vec::new(), Vec::new(), String::new());
         for entry in &snapshot.entries {
@@ -183,7 +183,7 @@ mod tests {
         let mut some = snapshot(&nodes, &first.digest);
         some.entries[1] = entry("b", 2, "");
         assert!(!RegisteredNodes::of(&some).unwrap().is_agreed);
-        // The second one has come again, and has not said anything yet.
+        // The second one has registered again, and announces no list yet.
         let again = snapshot(&[("a", 1), ("b", 3)], &first.digest);
         let again = RegisteredNodes::of(&again).unwrap();
         assert!(!again.is_agreed && again.digest != first.digest && again.list == first.list);

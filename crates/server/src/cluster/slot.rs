@@ -33,31 +33,31 @@ impl SlotSet {
         self.0[usize::from(slot / 64) % WORDS] >> (slot % 64) & 1 == 1
     }
 
-    /// How many there are.
+    /// Number of slots.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Those that are also in the other.
+    /// The intersection.
     #[must_use]
     pub fn and(&self, other: &SlotSet) -> SlotSet {
         self.combine(other, |one, other| one & other)
     }
 
-    /// These and those of the other.
+    /// The union.
     #[must_use]
     pub fn or(&self, other: &SlotSet) -> SlotSet {
         self.combine(other, |one, other| one | other)
     }
 
-    /// Those that are not in the other.
+    /// The difference.
     #[must_use]
     pub fn without(&self, other: &SlotSet) -> SlotSet {
         self.combine(other, |one, other| one & !other)
     }
 
-    /// Its bits, 64 slots a word, the lowest first.
+    /// Its bits, 64 slots per word, the lowest first.
     pub fn words(&self) -> impl Iterator<Item = u64> {
         self.0.iter().copied()
     }

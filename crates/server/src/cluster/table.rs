@@ -1,8 +1,7 @@
-//! Table: a map with all that clients are told of it, written once.
+//! Table: a map with all replies that describe it, encoded once.
 //!
 //! Clients read a map in six forms: CLUSTER SLOTS, SHARDS and NODES of Redis, `config get cluster`
-//! of ElastiCache's memcached, and a document over HTTP; whom has come over TLS is told the
-//! addresses for that.
+//! of ElastiCache's memcached, and a JSON document over HTTP; TLS clients get the TLS addresses.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -17,17 +16,17 @@ use super::slot::SLOTS;
 use crate::config::protocol::Protocol;
 use crate::config::settings::announced::Place;
 
-/// A map in force, and how it is told.
+/// A map in force, and its encoded replies.
 #[derive(Debug)]
 pub struct SlotTable {
     /// The nodes.
     pub list: NodeList,
-    /// Which of them each slot belongs to.
+    /// The node of each slot.
     pub owners: Owners,
-    /// This node's place among them, if it is one.
+    /// This node's index among them, if it is in the list.
     pub me: Option<u16>,
-    /// The Unix second since which it is in force, at least, and more than the map before it had:
-    /// clients that ask several nodes, or one that was started anew, go by the highest.
+    /// The Unix second since which it is in force, at least, and more than that of the map before
+    /// it: clients that ask several nodes, or a restarted one, use the highest.
     pub version: u64,
     /// The same number on all nodes that have the same map.
     pub fingerprint: u64,
@@ -36,7 +35,7 @@ pub struct SlotTable {
     tls: Forms,
 }
 
-/// A number made of a map alone: FNV-1a of the nodes and their slots.
+/// A number computed from a map alone: FNV-1a of the nodes and their slots.
 fn fingerprint(ids: &[String], runs: &[SlotRun]) -> u64 {
     let nodes = ids.iter().flat_map(|id| id.bytes());
     let slots = runs.iter().flat_map(|run| [run.first, run.last, run.node]);
@@ -48,7 +47,7 @@ fn fingerprint(ids: &[String], runs: &[SlotRun]) -> u64 {
         })
 }
 
-/// What clients of one kind are told.
+/// The replies for one kind of clients.
 #[derive(Debug)]
 struct Forms {
     slots_v2: Arc<[u8]>,
@@ -123,7 +122,7 @@ impl SlotTable {
         &self.told(is_tls).nodes
     }
 
-    /// The answer to `config get cluster`.
+    /// The reply to `config get cluster`.
     #[must_use]
     pub fn config(&self, is_tls: bool) -> &[u8] {
         &self.told(is_tls).config
@@ -147,7 +146,7 @@ impl SlotTable {
         &self.list.nodes()[usize::from(self.owners.node(slot))]
     }
 
-    /// The first slot of the node that comes behind this one in the order of their first slots.
+    /// The first slot of the node that follows this one in the order of their first slots.
     #[must_use]
     pub fn first_slot_behind(&self, node: u16) -> Option<u16> {
         let mut seen = vec![false; self.list.nodes().len()];
@@ -170,7 +169,7 @@ impl SlotTable {
     }
 }
 
-/// What the forms are written from.
+/// The data that the replies are written from.
 struct FormWriter<'t> {
     nodes: &'t [Node],
     ids: &'t [String],
@@ -219,7 +218,7 @@ impl FormWriter<'_> {
             reply.bulk(place.host);
             reply.integer(place.port.into());
             reply.bulk(&self.ids[node]);
-            // Further names: there are none.
+            // No further names exist.
             reply.map(0);
         }
         out
@@ -330,7 +329,7 @@ impl FormWriter<'_> {
     }
 }
 
-/// What stands for a node's address beside its name: nothing if the name is no address.
+/// The IP address of a node beside its name: empty if the name is no address.
 fn host_ip(host: &str) -> &str {
     let is_address = host.parse::<std::net::IpAddr>().is_ok();
     if is_address { host } else { "" }

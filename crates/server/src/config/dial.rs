@@ -1,4 +1,4 @@
-//! Dial: how the subcommands reach a server, in plain text or over TLS.
+//! Dial: connections of subcommands to a server, in plain text or over TLS.
 //!
 //! Tests: tests/top.rs, tests/migrate.rs, tests/healthcheck.rs.
 
@@ -20,7 +20,7 @@ use rustls::{
     RootCertStore, SignatureScheme, StreamOwned,
 };
 
-/// Longest time that a server may be silent.
+/// Longest time that a server may send nothing.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A connection, encrypted or not.
@@ -28,19 +28,19 @@ pub trait PeerStream: Read + Write {}
 
 impl<T: Read + Write> PeerStream for T {}
 
-/// Whom a client over TLS believes, and what it shows of itself.
+/// The CA and the client certificate of a TLS client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Who has signed the server's certificate.
+    /// The CA that has to have signed the server's certificate.
     pub ca: Option<PathBuf>,
-    /// The certificate that is shown to it, and its key.
+    /// The client certificate presented to it, and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// Connects to `host:port`, or to this port of the host.
 ///
 /// # Errors
-/// Why nobody is there, in one line.
+/// A one-line message if no address answers.
 pub fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
     let named = host.to_socket_addrs();
     let addresses = named.or_else(|_| (host.trim_matches(['[', ']']), port).to_socket_addrs());
@@ -82,11 +82,11 @@ fn speak<S: PeerStream>(
     Ok(StreamOwned::new(tls, stream))
 }
 
-/// The same with a server whose certificate nobody looks at: for questions without a secret, whose
-/// answers decide nothing but whether somebody is there.
+/// The same without a check of the server's certificate: for requests without secrets, whose
+/// answers only show whether a server is there.
 ///
 /// # Errors
-/// Why that cannot be, in one line.
+/// A one-line message if that fails.
 pub fn encrypt_to_anyone<S: PeerStream>(
     stream: S,
     host: &str,
@@ -121,7 +121,7 @@ fn with_identity(
     }))
 }
 
-/// Takes any certificate whose key the server has.
+/// Accepts any certificate whose key the server has.
 #[derive(Debug)]
 struct Anyone(WebPkiSupportedAlgorithms);
 

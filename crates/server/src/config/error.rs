@@ -1,6 +1,6 @@
-//! Errors: why the daemon does not start.
+//! Errors: reasons why the server does not start.
 //!
-//! Every message is one line and names the flag that helps, whatever place the value came from.
+//! Every message is one line and names the flag to use, whatever the source of the value.
 
 use std::io;
 
@@ -8,68 +8,68 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The command line is not understood.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// A setting has a value that cannot be used.
+    /// The value of a setting is invalid.
     #[error("--{flag}{origin}: {reason}")]
     Setting {
         /// The flag, without dashes.
         flag: &'static str,
-        /// Where the value came from, empty for the command line and defaults.
+        /// The source of the value, empty for the command line and defaults.
         origin: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
-    /// A variable that starts with CELLAR_ is no setting.
+    /// A variable that starts with CELLAR_ is not a setting.
     #[error("environment variable {name}: unknown setting{hint}; --help-all lists all flags")]
     UnknownVariable {
         /// The variable.
         name: String,
-        /// What to write instead, behind a semicolon; empty if nothing is similar.
+        /// A suggestion, after a semicolon; empty if nothing is similar.
         hint: String,
     },
-    /// A variable is set by its name and by the one that it had before.
+    /// A variable is set by both its name and its old name.
     #[error("environment variable {name}: its old name is set, too; remove the old one")]
     SetTwice {
         /// The variable.
         name: String,
     },
-    /// The settings file cannot be read or understood.
+    /// The settings file cannot be read or parsed.
     #[error("--config {path}: {reason}")]
     File {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
-    /// The file of users cannot be read or understood.
+    /// The users file cannot be read or parsed.
     #[error("--users {path}: {reason}")]
     UsersFile {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// A password cannot be hashed.
     #[error("hash-password: {0}")]
     Password(String),
-    /// An address or socket path cannot be listened on.
+    /// The server cannot listen on an address or socket path.
     #[error("--{flag} {address}: {reason}")]
     Listen {
         /// The flag, without dashes.
         flag: &'static str,
         /// The address or path.
         address: String,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
     /// A socket that the service manager passed cannot be used.
     #[error("socket {name:?} of the service manager: {reason}")]
     Socket {
-        /// What it is called.
+        /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// A certificate, a key or an authority cannot be used.
@@ -79,30 +79,30 @@ pub enum Error {
         flag: &'static str,
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// The directory in which memory outlives the server cannot be used.
     #[error("--state: {0}")]
     State(String),
-    /// The configured memory is not there.
+    /// The configured memory is not available.
     #[error("--memory: {0}")]
     Memory(String),
-    /// The server that `cellar top` is to show does not say how it is.
+    /// The server for `cellar top` does not return its status.
     #[error("top: {0}")]
     Top(String),
-    /// The server that `cellar migrate check` is to ask does not say what it is used for.
+    /// The server for `cellar migrate check` does not return its statistics.
     #[error("migrate check: {0}")]
     Migrate(String),
-    /// The listeners of the server that runs cannot be taken over.
+    /// The listeners of the running server cannot be taken over.
     #[error("--takeover: {0}")]
     Takeover(String),
     /// A system call that always works did not.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -1,6 +1,6 @@
-//! Limits: what one client may have the server hold outside of the cache's memory.
+//! Limits: memory and work that one client may cause outside of the cache's memory.
 //!
-//! Each bound holds for one client; the sum over all of them is bounded by `--client-memory`, see
+//! Each limit applies to one client; `--client-memory` limits the sum over all of them, see
 //! [`Budget`](crate::clients::budget::Budget).
 //!
 //! Tests: tests/client_memory.rs.
@@ -11,14 +11,14 @@ pub use cellar_protocol::memcached::{
 };
 pub use cellar_protocol::resp::decode::ARGS_MAX;
 
-/// Bytes taken from one socket in one turn.
+/// Bytes read from one socket in one iteration.
 pub const READ_BYTES_MAX: usize = 16 << 10;
-/// Bytes of a large value or a long request taken from one socket in one turn.
+/// Bytes of a large value or a long request read from one socket in one iteration.
 pub const LONG_READ_BYTES_MAX: usize = 256 << 10;
-/// A request that is not whole and has so many bytes is gathered outside of the arena.
+/// Size from which on an incomplete request is gathered outside of the arena.
 pub const LONG_REQUEST_BYTES_MIN: usize = 64 << 10;
-/// The arena of an event loop: what one connection can have left over and is read behind it, and
-/// room for some sixty full reads. The system gives memory to the part that is used.
+/// The arena of an event loop: the leftover of one connection and the read behind it, and space for
+/// some sixty full reads. The system provides memory only for the used part.
 pub const ARENA_BYTES: usize = LONG_READ_BYTES_MAX + (1 << 20);
 const _: () = assert!(
     LONG_REQUEST_BYTES_MIN + 2 * READ_BYTES_MAX <= LONG_READ_BYTES_MAX
@@ -26,124 +26,123 @@ const _: () = assert!(
     "what is left over of one connection has room in an empty arena"
 );
 
-/// What a client is told that is closed because clients use too much memory.
+/// The error for a client that is closed because clients use too much memory.
 pub const CLIENT_MEMORY_EXCEEDED: &str = "the connection is closed: its request needs more memory \
     than --client-memory has free";
-/// What a client is told whose pipeline is refused.
+/// The error for a client whose pipeline is refused.
 pub const PIPELINE_TOO_LARGE: &str = "the pipeline is too large: requests whose replies are not \
     read need more than --client-memory has free";
 
-/// Waiting reply bytes from which a connection gets no further request.
+/// Unwritten reply bytes from which on a connection gets no further request.
 pub const WAITING_BYTES_MAX: usize = 32 << 10;
-/// A larger reply buffer is given back to the allocator when it is empty.
+/// A larger reply buffer is freed when it is empty.
 pub const KEPT_BUFFER_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
 /// Reply buffers that an event loop keeps for its connections' next replies.
 pub const SPARE_BUFFERS_MAX: usize = 64;
-/// Waiting reply bytes of several connections with which a turn's requests end; the others wait for
-/// the next turn.
+/// Unwritten reply bytes of several connections after which an iteration executes no more requests;
+/// the others wait for the next one.
 pub const TURN_REPLY_BYTES_MAX: usize = 8 << 20;
-/// Longest reply that a command makes in one piece where the client chooses its length, and all
-/// replies of a transaction together.
+/// Longest reply that a command makes in one piece if the client chooses its length; also the limit
+/// for all replies of a transaction together.
 pub const REPLY_BYTES_MAX: usize = 32 << 20;
-/// A transaction whose replies take more needs free client memory for them.
+/// A transaction with longer replies needs free client memory for them.
 pub const CHECKED_REPLY_BYTES_MIN: usize = 1 << 20;
-/// Bytes that the arguments of a script or function may have together: they are copied to where it
-/// runs while nobody else is served, some 0.7 ms for each MiB.
+/// Bytes that the arguments of a script or function may have together: they are copied into its
+/// interpreter while no other client is served, some 0.7 ms per MiB.
 pub const SCRIPT_ARGUMENT_BYTES_MAX: usize = 4 << 20;
-/// Bytes of the members that a command on several sets finds.
+/// Bytes of the result of a command on several sets.
 pub const RESULT_BYTES_MAX: usize = 64 << 20;
-/// Bytes that the keys one client watches may take, each as [`entry_bytes`] says: EXEC looks at all
-/// of them in one step.
+/// Bytes that the keys watched by one client may take, each as [`entry_bytes`] counts: EXEC checks
+/// all of them in one step.
 pub const WATCHED_BYTES_MAX: usize = 2 << 20;
-/// Bytes that the keys one client waits for may take, each with [`ENTRY_BYTES`].
+/// Bytes that the keys of one client's blocking command may take, each with [`ENTRY_BYTES`].
 pub const WAITED_BYTES_MAX: usize = 2 << 20;
-/// The part of --client-memory that keyspace events may take that are not told yet: very many
-/// listen to them, or they come in a burst. What is above is dropped and counted.
+/// The divisor of --client-memory for queued keyspace events: they have very many subscribers, or
+/// come in a burst. Events above the limit are dropped and counted.
 pub const WAITING_EVENT_SHARE: usize = 4;
-/// Clients that may wait for keys at one time.
+/// Clients that may be blocked on keys at one time.
 pub const WAITERS_MAX: usize = 1 << 16;
-/// Bytes that one client's subscriptions may take: names, each as [`entry_bytes`] says, and
-/// what patterns become.
+/// Bytes that one client's subscriptions may take: names, each as [`entry_bytes`] counts, and
+/// compiled patterns.
 pub const SUBSCRIPTION_BYTES_MAX: usize = 4 << 20;
-/// Longest pattern that keys, channels or names are compared with; all of CONFIG GET together.
+/// Longest pattern for keys, channels or names; for CONFIG GET all patterns together.
 pub const PATTERN_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the patterns of one PSUBSCRIBE, which compiles all of them in one step.
 pub const COMPILED_BYTES_MAX: usize = 256 << 10;
-/// Longest name of a channel that is listened or published to.
+/// Longest name of a channel.
 pub const CHANNEL_BYTES_MAX: usize = 64 << 10;
-/// Bytes that the prefixes of one client's tracking may take, each as [`entry_bytes`] says.
+/// Bytes that the prefixes of one client's tracking may take, each as [`entry_bytes`] counts.
 pub const PREFIX_BYTES_MAX: usize = 1 << 20;
-/// Longest prefix of CLIENT TRACKING: a changed name is looked up by each length that there is.
+/// Longest prefix of CLIENT TRACKING: a changed name is looked up once per prefix length in use.
 pub const PREFIX_LENGTH_MAX: usize = 128;
-/// Bookkeeping of a watched or waited-for key, a subscription or a prefix, for the bounds above: a
-/// client loses all of them in one turn.
+/// Bookkeeping of a watched or awaited key, a subscription or a prefix, for the limits above: a
+/// client frees all of them in one iteration.
 pub const ENTRY_BYTES: usize = 512;
 
-/// What a watched key, a subscription or a prefix counts for: its name stands at the client and
-/// where all are.
+/// Bytes that a watched key, a subscription or a prefix counts for: its name is stored at the
+/// client and in the shared table.
 #[must_use]
 pub const fn entry_bytes(name: &[u8]) -> usize {
     2 * name.len() + ENTRY_BYTES
 }
 
-/// Most arguments of a command that is not worked off in parts, and most keys of one of which
-/// nobody sees a part done.
+/// Most arguments of a command that is not executed in chunks, and most keys of one that is atomic.
 pub const COMMAND_ARGS_MAX: usize = 16_384;
-/// Most arguments of a command that runs a script or a function: each becomes a string of Lua
-/// before it begins.
+/// Most arguments of a command that runs a script or a function: each becomes a Lua string before
+/// it begins.
 pub const SCRIPT_ARGS_MAX: usize = 262_144;
-/// Most arguments of one PSUBSCRIBE: each pattern is compiled, and entered where others look for
-/// those that match.
+/// Most arguments of one PSUBSCRIBE: each pattern is compiled, and added to the registry that all
+/// publishers search.
 pub const PSUBSCRIBE_ARGS_MAX: usize = 4_096;
-/// Most keys of a command whose client is told when one of them changes: they are entered at once,
-/// before any of them is read. MGET, EXISTS and TOUCH take more, for they enter those of each step.
+/// Most keys of a command under CLIENT TRACKING: they are registered at once, before any of them is
+/// read. MGET, EXISTS and TOUCH take more, because they register those of each step.
 pub const TRACKED_KEYS_MAX: usize = 2_048;
-/// Most patterns of CONFIG GET; each is tried on each name.
+/// Most patterns of CONFIG GET; each is matched with each name.
 pub const CONFIG_PATTERNS_MAX: usize = 256;
 /// Longest name of a client, of its library and of that one's version.
 pub const CLIENT_NAME_BYTES_MAX: usize = 4 << 10;
 /// Most keys in a batch over HTTP.
 pub const BATCH_KEYS_MAX: usize = 1_000;
-/// Longest value that is answered in a batch.
+/// Longest value in the reply of a batch.
 pub const BATCH_VALUE_BYTES_MAX: usize = 1 << 20;
-/// Longest value that is received in chunks, because it is gathered beside the cache's memory.
+/// Longest value that is received in chunks, because it is gathered outside of the cache's memory.
 pub const CHUNKED_VALUE_BYTES_MAX: usize = 16 << 20;
-/// Longest document of JSON, in either direction: to read escapes, or to write them, takes some
-/// milliseconds for so many bytes.
+/// Longest JSON document, in either direction: parsing or writing escapes takes some milliseconds
+/// for so many bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 2 << 20;
 
-/// Bytes that the entries of each log of COMMANDLOG may take together: the oldest go first.
+/// Bytes that the entries of each log of COMMANDLOG may take together: the oldest are removed
+/// first.
 pub const COMMAND_LOG_BYTES_MAX: usize = 4 << 20;
 /// Most keys that HOTKEYS lists.
 pub const HOT_KEYS_MAX: usize = 64;
 /// Most entries of each log of COMMANDLOG, whatever their length: the highest `slowlog-max-len`.
 pub const COMMAND_LOG_ENTRIES_MAX: usize = 10_000;
-/// Log lines that may wait to be written; further ones are dropped and counted.
+/// Queued log lines; further ones are dropped and counted.
 pub const LOG_LINES_MAX: usize = 1_024;
 /// Bytes that they may have together.
 pub const LOG_BYTES_MAX: usize = 1 << 20;
-/// Longest log line; the rest of a longer one is cut off.
+/// Longest log line; a longer one is truncated.
 pub const LOG_LINE_BYTES_MAX: usize = 16 << 10;
-/// What the program itself takes, in bytes.
+/// Memory of the program itself, in bytes.
 pub const PROGRAM_BYTES: usize = 16 << 20;
-/// What an idle connection takes, in bytes: its entry, its session, its place in listings.
+/// Memory of an idle connection, in bytes: its entry, its session, its place in listings.
 pub const CONNECTION_BYTES: usize = 4 << 10;
-/// What an idle connection over TLS takes besides.
+/// Additional memory of an idle TLS connection.
 pub const TLS_BYTES: usize = 32 << 10;
 /// Bytes that a client may send before its TLS handshake is done: most of them are certificates.
 pub const HANDSHAKE_BYTES_MAX: usize = 32 << 10;
-/// TLS handshakes under way at one time.
+/// Concurrent TLS handshakes.
 pub const HANDSHAKES_MAX: usize = 512;
-/// Most of them that one source may have, so that those of others find places: an IPv4 address, or
-/// a network of IPv6.
+/// Most of them from one source, an IPv4 address or an IPv6 network, so that others find places.
 pub const HANDSHAKES_PER_SOURCE_MAX: usize = 64;
-/// The stack of an event loop, of which the system gives what is used. A script uses most: Lua lets
-/// 200 of its functions in C call each other, of which `string.gsub` takes 9 KiB each time, and
-/// what the last of them calls may unpack a MessagePack of a thousand levels, some 600 bytes each;
-/// both are several times as large in a build that nothing has optimised.
+/// The stack of an event loop, of which the system provides only the used part. Scripts use most:
+/// Lua allows 200 nested calls of its C functions, each with 9 KiB for `string.gsub`, and the
+/// innermost may unpack a MessagePack of a thousand levels, some 600 bytes each; a build without
+/// optimisation needs several times as much.
 pub const LOOP_STACK_BYTES: usize = 8 << 20;
-/// What one event loop keeps of reply buffers.
+/// Reply buffers that one event loop keeps for reuse, in bytes.
 pub const SPARE_BYTES: usize = SPARE_BUFFERS_MAX * KEPT_BUFFER_BYTES_MAX;
-/// What a command may need while it runs: copies of a value it changes, its arguments, its reply. A
-/// part of it is kept for a second.
+/// Memory that a command may need while it runs: copies of a value it changes, its arguments, its
+/// reply. A part of it is kept for a second.
 pub const SCRATCH_BYTES: usize = 64 << 20;

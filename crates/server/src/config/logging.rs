@@ -1,7 +1,7 @@
-//! Logging: one line an event on standard error; never on the way of a request.
+//! Logging: one line per event on standard error; never on the path of a request.
 //!
-//! Lines go through a [`queue`], so that a log that nobody reads stops nobody; those of the
-//! watchdog go past it ([`straight`]).
+//! Lines go through a [`queue`], so that a log that is not read blocks no thread; those of the
+//! watchdog bypass it ([`straight`]).
 
 mod queue;
 
@@ -19,7 +19,7 @@ pub use self::queue::{dropped, finish};
 use crate::config::settings::{LogFormat, Settings};
 pub use cellar_protocol::printable;
 
-/// How lines look, and which there are.
+/// The format and level of lines.
 #[derive(Clone, Copy, Debug)]
 struct LineStyle {
     format: LogFormat,
@@ -51,14 +51,14 @@ pub(crate) fn straight(tell: impl FnOnce()) {
     }
 }
 
-/// What makes lines of events.
+/// The subscriber that formats events as lines.
 fn lines<W>(style: LineStyle, writer: W) -> Box<dyn Subscriber + Send + Sync>
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
     let lines = fmt()
         .with_writer(writer)
-        // It would tell on standard error, and panic where that cannot be written.
+        // It would write to standard error, and panic where that fails.
         .log_internal_errors(false)
         .with_ansi(style.has_colours)
         .with_target(false)

@@ -26,17 +26,17 @@ pub const MACHINE_SHARE: usize = 2;
 const AUTO_BYTES_MIN: usize = 8 << 20;
 const AUTO_STEP_BYTES: usize = 1 << 20;
 
-/// A limit and who sets it.
+/// A memory limit and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MemoryLimit {
     bytes: usize,
     owner: &'static str,
 }
 
-/// What the process may take beside a cache of this size: the program, all connections, and what
-/// clients have it hold.
+/// Memory that the process may use beside a cache of this size: the program, all connections, and
+/// what clients make it hold.
 ///
-/// Source: docs/limits.md, without what only some use: scripts, and names for near caches.
+/// Source: docs/limits.md, without optional features: scripts, and names for client-side caching.
 #[must_use]
 pub fn beside_bytes(settings: &Settings, memory_bytes: usize) -> usize {
     let tls = if settings.speaks_tls() { TLS_BYTES } else { 0 };
@@ -44,10 +44,10 @@ pub fn beside_bytes(settings: &Settings, memory_bytes: usize) -> usize {
     PROGRAM_BYTES + connections + settings.client_memory_beside(memory_bytes)
 }
 
-/// Makes a size of `--memory auto`; what the log says of it, nothing if a size was given.
+/// Computes the size for `--memory auto`; returns the log text, none if a size was given.
 ///
 /// # Errors
-/// [`Error::Memory`] if hardly anything is left, or nothing tells how much there is.
+/// [`Error::Memory`] if hardly anything is left, or if the available memory is unknown.
 pub fn settle(settings: &mut Settings) -> Result<Option<String>, Error> {
     settle_by(Path::new("/"), settings)
 }
@@ -58,7 +58,7 @@ fn settle_by(root: &Path, settings: &mut Settings) -> Result<Option<String>, Err
     }
     let fail = |reason: String| Error::Memory(format!("auto: {reason}"));
     let (bytes, said) = match (cgroup::memory_bytes(root), of_machine_by(root)) {
-        // Version 1 writes a number that no machine has where there is no limit.
+        // cgroup version 1 has a number beyond any machine's memory where no limit is set.
         (Some(limit), machine) if machine.is_none_or(|machine| limit < machine) => {
             let bytes = largest_within(settings, limit);
             let said = format!(
@@ -97,7 +97,7 @@ fn settle_by(root: &Path, settings: &mut Settings) -> Result<Option<String>, Err
 
 /// The largest cache that fits with all beside it.
 fn largest_within(settings: &Settings, limit: usize) -> usize {
-    // What is beside it grows with the cache, so halving finds it.
+    // The memory beside the cache grows with the cache, so bisection finds the size.
     let (mut fits, mut too_large) = (0, limit);
     while too_large - fits > 1 {
         let middle = fits + (too_large - fits) / 2;
@@ -110,7 +110,7 @@ fn largest_within(settings: &Settings, limit: usize) -> usize {
     fits
 }
 
-/// What the log warns of if cache and clients together may take more than there is.
+/// The warning to log if cache and clients together may exceed the available memory.
 #[must_use]
 pub fn warning(settings: &Settings) -> Option<String> {
     warning_by(Path::new("/"), settings)
@@ -132,9 +132,9 @@ fn warning_by(root: &Path, settings: &Settings) -> Option<String> {
     ))
 }
 
-/// Checks that the memory asked for is there at all.
+/// Checks that the requested memory is available at all.
 ///
-/// Where the system tells nothing, nothing is refused.
+/// If the system reports no limit, everything passes.
 ///
 /// # Errors
 /// [`Error::Memory`] if the machine or the control group has less.
@@ -323,7 +323,7 @@ mod tests {
         let root = group("4884901888\n");
         let mut settings = auto();
         settle_by(root.path(), &mut settings).unwrap();
-        // As the guide has it: 4 GiB want 4.6.
+        // As in the guide: 4 GiB require 4.6.
         assert!(settings.memory_bytes > 3 << 30 && settings.memory_bytes < 5 << 30);
     }
 

@@ -1,12 +1,12 @@
-//! Protocol: which protocols are spoken, one row each.
+//! Protocol: the supported protocols, one row each.
 //!
-//! What is kept by protocol has [`Protocol::COUNT`] places, a protocol's is its number.
+//! Arrays by protocol have [`Protocol::COUNT`] entries, indexed by the protocol's number.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! protocols {
     ($($variant:ident $field:ident $what:literal $row:tt)*) => {
-        /// What is spoken on a connection.
+        /// The protocol of a connection.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Protocol {
             $(
@@ -18,7 +18,7 @@ macro_rules! protocols {
         impl Protocol {
             /// All of them, each at the place of its number.
             pub const ALL: [Protocol; Protocol::COUNT] = [$(Protocol::$variant,)*];
-            /// How many there are.
+            /// Number of protocols.
             pub const COUNT: usize = ROWS.len();
         }
 
@@ -34,7 +34,7 @@ macro_rules! protocols {
         }
 
         impl<T> ByProtocol<T> {
-            /// What `of` says of each.
+            /// The results of `of` for each protocol.
             #[must_use]
             pub fn from_fn(of: impl Fn(Protocol) -> T) -> ByProtocol<T> {
                 ByProtocol {
@@ -42,7 +42,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// That of a protocol.
+            /// The value of a protocol.
             #[must_use]
             pub fn of(&self, protocol: Protocol) -> &T {
                 match protocol {
@@ -61,7 +61,7 @@ macro_rules! protocols {
     };
 }
 
-/// What stands in the row of a protocol.
+/// The properties of a protocol.
 #[derive(Debug)]
 pub struct ProtocolRow {
     /// The name of its setting, also in metrics and logs.
@@ -70,11 +70,11 @@ pub struct ProtocolRow {
     pub secret_flag: Option<&'static str>,
     /// Its names in the handshakes of TLS (ALPN).
     pub alpn: &'static [&'static [u8]],
-    /// What a client beyond `--max-connections` is told.
+    /// The error for a client beyond `--max-connections`.
     ///
     /// Sources: memcached 1.6.45, `maxconns_fast`; Redis 7, `maxclients`.
     pub too_many_connections: &'static [u8],
-    /// What `cellar healthcheck` sends.
+    /// The request of `cellar healthcheck`.
     pub health_request: &'static [u8],
     /// How the reply of a server that is ready begins; one that asks for a login is ready.
     pub health_replies: &'static [&'static str],

@@ -1,6 +1,6 @@
-//! Cluster: what Prometheus is shown of this node's part in a cluster.
+//! Cluster: Prometheus metrics of this node's state in a cluster.
 //!
-//! A server that is alone shows the families without a sample, but for what alerts read.
+//! A server without a cluster shows the families without a sample, except those that alerts read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -106,7 +106,7 @@ pub const FAMILIES: &[Family] = &[
         help: "1 if the last list of nodes is not valid and the previous map is in use, or else 0.",
         write: |facts, samples| {
             let cluster = facts.state.cluster.as_ref();
-            // Relaxed: a figure to look at.
+            // Relaxed: only reported.
             let is_bad = cluster.map(|cluster| cluster.counts.is_bad.load(Ordering::Relaxed));
             samples.one(is_bad.unwrap_or(0));
         },
@@ -131,7 +131,7 @@ fn count(
     samples: &mut Samples<'_>,
     figure: impl Fn(&ClusterCounts) -> &AtomicU64,
 ) {
-    // Relaxed: a figure to look at.
+    // Relaxed: only reported.
     one(facts, samples, |cluster| {
         figure(&cluster.counts).load(Ordering::Relaxed)
     });

@@ -67,7 +67,7 @@ impl Deprecated {
         DEPRECATED.iter().find(|one| one.name == name)
     }
 
-    /// What `/metrics` says of the old name.
+    /// The help text of the old name in `/metrics`.
     #[must_use]
     pub fn help(&self) -> String {
         format!("Deprecated: use {}. Removed in 0.2.", self.name)

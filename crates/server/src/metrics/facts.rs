@@ -1,4 +1,4 @@
-//! Facts: all that the daemon can say about itself at one moment.
+//! Facts: all metrics of the server at one moment.
 
 use std::sync::atomic::Ordering;
 
@@ -20,11 +20,11 @@ pub struct DatabaseFacts {
     pub with_deadline: u64,
 }
 
-/// All figures at one moment, counted since the start.
+/// All metrics at one moment, counted since the start.
 pub struct Facts<'s> {
-    /// What all event loops share.
+    /// The state shared by all event loops.
     pub state: &'s State,
-    /// The engine's figures.
+    /// The engine's metrics.
     pub engine: Stats,
     /// The event loops' counters.
     pub totals: Totals,
@@ -32,15 +32,15 @@ pub struct Facts<'s> {
     pub loads: Vec<LoadTotals>,
     /// The sum of those.
     pub load: LoadTotals,
-    /// What other memory sizes would have missed.
+    /// The estimated miss ratios at other memory sizes.
     pub curve: MissRatioCurve,
-    /// How long expired items held their memory.
+    /// For how long expired items held their memory.
     pub lag: ReclaimLag,
-    /// What leaves when.
+    /// Items and bytes by the time until they expire.
     pub timeline: ExpiryTimeline,
     /// Time on the processor.
     pub cpu: Cpu,
-    /// Bytes of the process in the machine's memory; zero if the system does not tell.
+    /// Resident memory of the process in bytes; zero if the system does not report it.
     pub resident_bytes: u64,
 }
 
@@ -68,7 +68,7 @@ impl<'s> Facts<'s> {
     /// Open connections.
     #[must_use]
     pub fn connections(&self) -> u64 {
-        // Relaxed: a figure to look at.
+        // Relaxed: only reported.
         self.state.connections.load(Ordering::Relaxed)
     }
 
@@ -110,7 +110,7 @@ impl<'s> Facts<'s> {
         self.state.wall.unix_ms(self.state.cache.now())
     }
 
-    /// The hottest keys, at most so many.
+    /// The hottest keys, at most `most` of them.
     #[must_use]
     pub fn hot_keys(&self, most: usize) -> Vec<HotKey> {
         self.state.cache.hottest_keys(most)

@@ -1,7 +1,8 @@
-//! memcached: figures by the names of Prometheus's exporter for memcached, so that its dashboards
-//! and alerts read a Cellar as they stand.
+//! memcached: metrics by the names of Prometheus's exporter for memcached, so that its dashboards
+//! and alerts work with Cellar unchanged.
 //!
-//! Commands of all protocols count. What there is nothing of here (slabs, a crawler) is not shown.
+//! Commands of all protocols count. Features that do not exist here (slabs, a crawler) are left
+//! out.
 //! Source: prometheus/memcached_exporter 0.15, `pkg/exporter/exporter.go`.
 
 use super::own::seconds;

@@ -1,8 +1,8 @@
-//! OTLP: the figures of `/metrics` as OpenTelemetry's collectors take them, in Protocol Buffers.
+//! OTLP: the metrics of `/metrics` in the Protocol Buffers format of OpenTelemetry collectors.
 //!
-//! What is sent is made of the text for Prometheus ([`super::exposition`]), so names, labels, words
-//! and figures are the same. Counts are cumulative sums from the server's start, histograms have
-//! explicit bounds.
+//! They are converted from the text for Prometheus ([`super::exposition`]), so names, labels,
+//! descriptions and values are the same. Counters are cumulative sums from the server's start,
+//! histograms have explicit bounds.
 //!
 //! Source: opentelemetry/proto/metrics/v1/metrics.proto, opentelemetry.io/docs/specs/otlp.
 //! Tests: at the end of this file; tests/otlp.rs decodes all of it.
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 /// Figures since the start count on from their last value.
 const CUMULATIVE: u64 = 2;
 
-/// What is told beside the figures.
+/// The resource attributes beside the metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct SentBy<'a> {
-    /// A name that no other run of the server has.
+    /// A unique name of this run of the server.
     pub instance: &'a str,
     /// Unix time of the start, in nanoseconds.
     pub start_ns: u64,
@@ -80,7 +80,7 @@ impl Encoded {
     }
 }
 
-/// A line of the text: what it is about and its figure.
+/// A line of the text: its name and labels, and its value.
 #[derive(Debug, PartialEq)]
 struct Line<'a> {
     name: &'a str,
@@ -88,7 +88,7 @@ struct Line<'a> {
     figure: &'a str,
 }
 
-/// All figures of a text for Prometheus as a request to a collector.
+/// All metrics of a text for Prometheus as a request to a collector.
 #[must_use]
 pub fn request(exposition: &str, origin: &SentBy<'_>) -> Vec<u8> {
     let mut all = Encoded::default();
@@ -151,7 +151,7 @@ fn put_point(point: &mut Encoded, line: &Line<'_>, origin: &SentBy<'_>) {
     }
 }
 
-/// One histogram as the text has it.
+/// One histogram of the text.
 #[derive(Debug, Default)]
 struct Bins {
     bounds: Vec<f64>,
@@ -205,7 +205,7 @@ fn put_histogram(point: &mut Encoded, labels: &[(&str, String)], bins: &Bins, or
     point.packed(7, bins.bounds.iter().map(|bound| bound.to_bits()));
 }
 
-/// Takes a line apart: `name{label="value",...} figure`.
+/// Parses a line: `name{label="value",...} value`.
 fn sample(line: &str) -> Option<Line<'_>> {
     let (rest, figure) = line.rsplit_once(' ')?;
     let Some((name, mut left)) = rest.split_once('{') else {

@@ -1,4 +1,4 @@
-//! Own: what Prometheus is shown beside the tables, by the names of this project.
+//! Own: the Prometheus metrics beside the tables, by the names of this project.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -308,7 +308,7 @@ pub const FAMILIES: &[Family] = &[
         write: |facts, samples| {
             let state = facts.state;
             for one in compression::prefixes(&state.cache, &state.databases, None) {
-                // Two prefixes that are no text could get the same label.
+                // Two prefixes that are not text could get the same label.
                 if let (true, Some(ratio)) = (one.is_compressed, one.ratio)
                     && let Ok(prefix) = str::from_utf8(&one.prefix)
                 {
@@ -467,7 +467,7 @@ fn each_pulse<V: std::fmt::Display>(
     }
 }
 
-/// Shows counts of users, if there are some.
+/// Writes the counters of users, if users are configured.
 fn each_user_count(
     facts: &Facts<'_>,
     samples: &mut Samples<'_>,
@@ -475,7 +475,7 @@ fn each_user_count(
 ) {
     let users = facts.state.users.as_ref();
     for (result, count) in users.map(|users| counts(&users.counts)).unwrap_or_default() {
-        // Relaxed: a figure to look at.
+        // Relaxed: only reported.
         let count = count.load(Ordering::Relaxed);
         match result {
             "" => samples.one(count),

@@ -1,5 +1,5 @@
-//! redis: figures by the names of the usual exporter for Redis, so that its dashboards and alerts
-//! read a Cellar as they stand.
+//! redis: metrics by the names of the usual exporter for Redis, so that its dashboards and alerts
+//! work with Cellar unchanged.
 //!
 //! Commands of Redis's protocol count as commands; keys, memory and hits are those of the whole
 //! server. The time that each command takes is not counted.

@@ -1,4 +1,4 @@
-//! Tables: what is counted, by the names of this project.
+//! Tables: counters, by the names of this project.
 //!
 //! Prometheus is shown each row as `cellar_<name>`, a count with `_total` behind it, unless
 //! [`super::deprecated`] has a better name.
@@ -10,7 +10,7 @@ use super::facts::Facts;
 use super::text::{MetricType, Text};
 use crate::observe::counters::Counters;
 
-/// One figure of the engine.
+/// One metric of the engine.
 pub struct EngineRow {
     /// The name, as in the engine's [`Stats`].
     pub name: &'static str,
@@ -18,15 +18,15 @@ pub struct EngineRow {
     pub stat: &'static str,
     /// How it moves.
     pub kind: MetricType,
-    /// What it says.
+    /// Its description.
     pub help: &'static str,
-    /// Takes it out of the engine's figures.
+    /// Reads it from the engine's metrics.
     pub read: fn(&Stats) -> u64,
 }
 
 macro_rules! engine_rows {
     ($($name:ident $stat:literal $kind:ident: $help:literal;)*) => {
-        /// All figures of the engine.
+        /// All metrics of the engine.
         pub const ENGINE: &[EngineRow] = &[$(EngineRow {
             name: stringify!($name),
             stat: $stat,
@@ -101,19 +101,19 @@ engine_rows! {
         "Misses of deleted or flushed items; an estimate.";
 }
 
-/// A figure of the daemon that is no counter.
+/// A gauge of the server.
 pub struct GaugeRow {
     /// The name.
     pub name: &'static str,
     /// Its name in memcached's `stats`; empty if it is not shown there.
     pub stat: &'static str,
-    /// What it says.
+    /// Its description.
     pub help: &'static str,
-    /// Takes it out of the facts.
+    /// Reads it from the facts.
     pub read: fn(&Facts<'_>) -> u64,
 }
 
-/// Figures of the daemon that are no counters.
+/// The gauges of the server.
 pub const GAUGES: &[GaugeRow] = &[
     GaugeRow {
         name: "connections",

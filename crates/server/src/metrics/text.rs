@@ -7,7 +7,7 @@ use std::fmt::{Display, Write};
 
 use super::facts::Facts;
 
-/// How a figure moves.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricType {
     /// Only grows, from zero at start.
@@ -19,7 +19,7 @@ pub enum MetricType {
 }
 
 impl MetricType {
-    /// What Prometheus calls it.
+    /// Prometheus's name of the type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl MetricType {
     }
 }
 
-/// One figure, or one for each value of its labels.
+/// One metric, or one for each value of its labels.
 pub struct Family {
     /// Its name.
     pub name: &'static str,
@@ -38,9 +38,9 @@ pub struct Family {
     pub kind: MetricType,
     /// Its labels with commas between them.
     pub labels: &'static str,
-    /// What it says.
+    /// Its description.
     pub help: &'static str,
-    /// Takes its samples out of the facts.
+    /// Writes its samples from the facts.
     pub write: fn(&Facts<'_>, &mut Samples<'_>),
 }
 

@@ -44,12 +44,12 @@ impl AclLogReason {
     }
 }
 
-/// What was refused to whom; two that are equal are one entry.
+/// A refusal and its user; two that are equal are one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AclLogCause {
-    /// Why.
+    /// The reason.
     pub reason: AclLogReason,
-    /// Where the command came from: `toplevel`, `multi`, `lua`.
+    /// The context of the command: `toplevel`, `multi`, `lua`.
     pub context: &'static str,
     /// The command, key, channel or database.
     pub object: Vec<u8>,
@@ -60,11 +60,11 @@ pub struct AclLogCause {
 /// One entry.
 #[derive(Clone, Debug)]
 pub struct AclLogEntry {
-    /// What it was.
+    /// The refusal.
     pub refused: AclLogCause,
     /// Its number, never used twice.
     pub id: u64,
-    /// How often it happened.
+    /// Number of refusals.
     pub count: u64,
     /// The client of the last time, as listings show it.
     pub client: String,
@@ -89,7 +89,7 @@ pub struct AclLog {
 }
 
 impl AclLog {
-    /// Notes a refusal at a Unix time in milliseconds.
+    /// Records a refusal at a Unix time in milliseconds.
     pub fn note(&self, mut refused: AclLogCause, client: String, unix_ms: u64) {
         refused.object.truncate(TEXT_BYTES_MAX);
         refused.user.truncate(TEXT_BYTES_MAX);

@@ -17,8 +17,8 @@ use crate::config::limits::{COMMAND_LOG_BYTES_MAX, COMMAND_LOG_ENTRIES_MAX};
 
 /// A threshold, in microseconds, that commands of constant time do not reach.
 const QUICK_US_MAX: i64 = 1_000;
-/// A command of constant time is looked at if one of its arguments is as long as this, and else its
-/// reply is, if that is.
+/// A command of constant time is recorded if one of its arguments has this length, and otherwise
+/// its reply is if that has.
 pub(crate) const LARGE_BYTES_MIN: usize = 32 << 10;
 /// A threshold, in bytes, that the few arguments of other commands of constant time do not reach.
 const QUICK_REQUEST_BYTES_MAX: i64 = 1 << 20;
@@ -27,7 +27,7 @@ const ARGS_MAX: usize = 32;
 /// Bytes of an argument that an entry keeps.
 const ARG_BYTES_MAX: usize = 128;
 
-/// What a log lists, as its place among the logs.
+/// The kind of a log, and its index among the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogKind {
     /// Commands that took long, by microseconds.
@@ -54,14 +54,13 @@ pub struct LoggedCommand {
     pub amount: u64,
     /// Its arguments, long and further ones cut off.
     pub args: ShownArgs,
-    /// Who sent it.
+    /// The client's address.
     pub peer: String,
-    /// The sender's name.
+    /// The client's name.
     pub name: Vec<u8>,
 }
 
-/// Arguments as they are shown, one behind the other: to free ten thousand entries does not take
-/// long then.
+/// Arguments as they are shown, in one buffer, so that ten thousand entries are freed quickly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownArgs {
     bytes: Vec<u8>,
@@ -69,13 +68,13 @@ pub struct ShownArgs {
 }
 
 impl ShownArgs {
-    /// How many there are.
+    /// Number of arguments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether it has no arguments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -94,14 +93,14 @@ impl ShownArgs {
         self.bytes.capacity() + size_of::<u32>() * self.ends.capacity()
     }
 
-    /// Ends the one that is being added; each is short, and there are few.
+    /// Ends the argument being added; each is short, and their number is small.
     fn end_one(&mut self) {
         self.ends.push(self.bytes.len() as u32);
     }
 }
 
 impl LoggedCommand {
-    /// What it takes, in bytes.
+    /// Its memory, in bytes.
     fn bytes(&self) -> usize {
         size_of::<LoggedCommand>() + self.args.held_bytes() + self.peer.len() + self.name.len()
     }
@@ -117,7 +116,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// Lets the oldest go until the bounds are kept.
+    /// Removes the oldest entries until the limits are met.
     fn shrink(&mut self) {
         while self.newest_first.len() > self.most || self.bytes > COMMAND_LOG_BYTES_MAX {
             let Some(oldest) = self.newest_first.pop_back() else {
@@ -198,12 +197,12 @@ impl CommandLog {
             .collect()
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.lock().newest_first.len()
     }
 
-    /// Whether there is none.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -238,7 +237,7 @@ impl CommandLogs {
         &self.0[kind as usize]
     }
 
-    /// Whether commands of constant time may be logged that are usually not looked at.
+    /// Whether commands of constant time may be logged that are usually only sampled.
     #[must_use]
     pub fn are_for_quick(&self) -> bool {
         let reaches = [

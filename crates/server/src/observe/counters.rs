@@ -3,7 +3,7 @@
 //! Each thread owns one [`Counters`] and is its only writer, so counting is a plain load and store;
 //! readers sum over threads ([`Counters::sum`]).
 
-pub mod load; // how long requests take in the server, how busy a loop is
+pub mod load; // request latency in the server, and the load of a loop
 pub mod pulse;
 pub mod times; // how long commands take, how they fail
 
@@ -31,7 +31,7 @@ impl Counter {
         );
     }
 
-    /// Makes it a figure that goes up and down; only the owning thread may call this.
+    /// Sets it as a gauge; only the owning thread may call this.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
@@ -44,18 +44,18 @@ impl Counter {
     }
 }
 
-/// One in so many calls of a command is looked at closely.
+/// One in so many calls of a command is sampled.
 const CALLS_PER_SAMPLE: u64 = 64;
-/// What spreads samples among calls: an odd number near the golden ratio of 2^64, so that no
-/// rhythm of a client's requests is that of the samples.
+/// Spreads samples among calls: an odd number near the golden ratio of 2^64, so that no pattern of
+/// a client's requests coincides with the samples.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A count for each command of the Redis protocol, which also says which calls are looked at.
+/// A counter per command of the Redis protocol, which also selects the sampled calls.
 #[derive(Debug)]
 pub struct Calls {
     counts: [Counter; Verb::COUNT],
-    /// Calls whose spread count is not above this are looked at.
-    // Relaxed: who changes it does not wait for those who read it.
+    /// Calls whose spread count is not above this are sampled.
+    // Relaxed: a change of it does not wait for its readers.
     bar: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// Counts one; whether it is to be looked at: timed, and shown to who watches. The first call
+    /// Counts a call; returns whether it is sampled: timed, and shown to monitors. The first call
     /// of a command is. Only the owning thread may call this.
     #[inline]
     pub fn add(&self, verb: Verb) -> bool {
@@ -79,13 +79,13 @@ impl Calls {
         before.wrapping_mul(SPREAD) <= self.bar.load(Ordering::Relaxed)
     }
 
-    /// Takes one back that is made once more. Only the owning thread may call this.
+    /// Takes back the count of a call that runs again. Only the owning thread may call this.
     pub fn take_back(&self, verb: Verb) {
         let count = &self.counts[verb as usize];
         count.set(count.read().wrapping_sub(1));
     }
 
-    /// Has each call looked at, or a sample again; any thread may call this.
+    /// Samples each call, or one in `CALLS_PER_SAMPLE` again; any thread may call this.
     pub fn look_at_all(&self, all: bool) {
         let bar = if all {
             u64::MAX
@@ -114,7 +114,7 @@ pub struct CounterRow {
     pub name: &'static str,
     /// Its name in memcached's `stats`; empty if it is not shown there.
     pub stat: &'static str,
-    /// What it counts.
+    /// A description of the counter.
     pub help: &'static str,
 }
 
@@ -131,7 +131,7 @@ macro_rules! counters {
             pub times: Times,
             /// Its time, its requests and how long they took.
             pub load: Load,
-            /// Whether it goes on, and what it began last.
+            /// Whether it is running, and the request that it began last.
             pub pulse: Pulse,
         }
 
@@ -142,7 +142,7 @@ macro_rules! counters {
         }
 
         impl Totals {
-            /// What was counted since `earlier`.
+            /// The counts since `earlier`.
             #[must_use]
             pub fn since(&self, earlier: &Totals) -> Totals {
                 Totals { $($name: self.$name.wrapping_sub(earlier.$name),)* }

@@ -1,7 +1,7 @@
-//! Error stats: how many error replies clients of the Redis protocol got, by their first word.
+//! Error stats: number of error replies to clients of the Redis protocol, by first word.
 //!
-//! Words that the server itself says have a count each. Those of scripts are counted as they come,
-//! as long as there are few and they look like codes; all else is one.
+//! Words that the server itself uses have a counter each. Those of scripts are counted as they
+//! come, if they look like error codes and the limit is not reached; all others share one counter.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const OWN_BYTES_MAX: usize = 32;
 pub struct Errors {
     // Relaxed: counts order nothing.
     known: [AtomicU64; CODES.len()],
-    /// Taken alone: nothing is called while it is held.
+    /// A leaf lock: nothing is called while it is held.
     own: Mutex<BTreeMap<Box<str>, u64>>,
 }
 
@@ -50,7 +50,7 @@ impl Errors {
         self.known[place.unwrap_or(CODES.len() - 1)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a code that is not known before; whether there is room for it.
+    /// Counts a new code; returns whether the limit allows it.
     #[cold]
     fn note_own(&self, code: &str) -> bool {
         let is_code = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';

@@ -1,15 +1,15 @@
-//! History: what the server did in the last 15 minutes and 24 hours, and what happened meanwhile.
+//! History: metrics of the last 15 minutes and 24 hours, and the events in that time.
 //!
-//! Once a second a thread that serves nobody (recorder.rs) takes a [`Snapshot`] of all counts. What
-//! lies between two snapshots is a row of figures ([`columns`]): one for each second of the last 15
-//! minutes, one for each minute of the last 24 hours. Counts of events tell what happened
-//! ([`events`]); who changes a setting tells so.
+//! Once a second a background thread (recorder.rs) takes a [`Snapshot`] of all counters. The
+//! difference of two snapshots is a row of metrics ([`columns`]): one for each second of the last
+//! 15 minutes, one for each minute of the last 24 hours. Some counters yield events ([`events`]);
+//! changes of settings are reported by the code that makes them.
 //!
-//! Invariant: all of it takes at most [`HISTORY_BYTES_MAX`], however long the server runs.
-//! Page: docs/console.md. Tests: at the end of this file, tests/history.rs.
+//! Invariant: all of it takes at most [`HISTORY_BYTES_MAX`], however long the server runs. Page:
+//! docs/console.md. Tests: at the end of this file, tests/history.rs.
 
 pub mod events; // what happened, and when
-pub mod columns; // the figures of a row
+pub mod columns; // the metrics of a row
 
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -34,12 +34,12 @@ pub const STEP_MS: u64 = 1_000;
 
 /// Milliseconds from one row of a minute to the next.
 const MINUTE_MS: u64 = 60_000;
-/// Readings that are kept, for what is told of the last minute.
+/// Snapshots kept, for the metrics of the last minute.
 const SNAPSHOTS_MAX: usize = 62;
-/// How much older than the newest the snapshots are that a page begins with, in seconds. The oldest
-/// is less than a minute older, because the newest is a second old itself and the page's own answer
-/// comes later still. As the page grows older the next one begins its minute, so that the minute is
-/// never five seconds too short.
+/// Ages of the snapshots that a page begins with, relative to the newest, in seconds. The oldest is
+/// less than a minute older, because the newest is a second old itself and the page's own reply
+/// comes later still. As the page grows older its minute begins at the next snapshot, so that the
+/// minute is never five seconds too short.
 const EARLIER_S: [u64; 13] = [58, 53, 48, 43, 38, 33, 28, 23, 18, 13, 8, 2, 1];
 
 const _: () = assert!(
@@ -63,16 +63,16 @@ pub struct Snapshot {
     pub loops: Vec<LoopSnapshot>,
     /// The counters.
     pub totals: Totals,
-    /// The engine's figures.
+    /// The engine's metrics.
     pub engine: Stats,
-    /// How often an event loop stood still.
+    /// How often an event loop stalled.
     pub stalls: u64,
 }
 
-/// What one event loop had done.
+/// The work of one event loop so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopSnapshot {
-    /// Time spent on turns with something to do, in microseconds.
+    /// Time of iterations with work, in microseconds.
     pub busy_us: u64,
     /// Requests answered.
     pub requests: u64,
@@ -83,16 +83,16 @@ pub struct LoopSnapshot {
 pub struct Moment {
     /// The engine's moment, in milliseconds.
     pub at_ms: u64,
-    /// The figures, in the order of the table; what is not known is no number.
+    /// The metrics, in the order of the table; unknown ones are NaN.
     pub figures: RowFigures,
 }
 
-/// Which rows are asked for.
+/// The interval of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// Those of a second, for 15 minutes.
+    /// One second, for 15 minutes.
     Seconds,
-    /// Those of a minute, for 24 hours.
+    /// One minute, for 24 hours.
     Minutes,
 }
 
@@ -107,7 +107,7 @@ impl Resolution {
     }
 }
 
-/// What is remembered.
+/// The rows and events kept.
 #[derive(Debug, Default)]
 pub struct History {
     rows: Mutex<Rows>,
@@ -132,7 +132,7 @@ impl History {
         rows.note(snapshot);
     }
 
-    /// Notes an event that no count tells of.
+    /// Records an event that no counter shows.
     pub fn tell(&self, kind: EventKind, at_ms: u64, detail: &str) {
         let mut end = detail.len().min(DETAIL_BYTES_MAX);
         while !detail.is_char_boundary(end) {
@@ -152,7 +152,7 @@ impl History {
         rows.iter().copied().collect()
     }
 
-    /// Some snapshots of the last minute, oldest first, so that a page that opens can tell of it.
+    /// Some snapshots of the last minute, oldest first, for a page that opens.
     #[must_use]
     pub fn earlier(&self) -> Vec<Snapshot> {
         let rows = self.lock();
@@ -169,13 +169,13 @@ impl History {
         found
     }
 
-    /// What happened, oldest first.
+    /// The events, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<PastEvent> {
         self.lock_events().all()
     }
 
-    /// Tells of what counts say.
+    /// Records the events that counters reveal.
     fn note_events(&self, now: &Snapshot, before: &Snapshot) {
         let counts = |snapshot: &Snapshot| {
             let totals = &snapshot.totals;
@@ -231,7 +231,7 @@ fn between(now: &Snapshot, before: &Snapshot) -> Moment {
     }
 }
 
-/// Adds a last one; the first one leaves when there are `most`. Room is taken once.
+/// Appends an entry; removes the first one of `most`. Memory is reserved once.
 fn push<T>(ring: &mut VecDeque<T>, last: T, most: usize) {
     if ring.capacity() < most {
         ring.reserve_exact(most - ring.len());
@@ -243,7 +243,7 @@ fn push<T>(ring: &mut VecDeque<T>, last: T, most: usize) {
 }
 
 impl RowFigures {
-    /// What the row says of a column, by the column's name; `None` where it is not known.
+    /// The row's value of a column, by the column's name; `None` if unknown.
     #[must_use]
     pub fn of(&self, name: &str) -> Option<f32> {
         let place = COLUMNS.iter().position(|column| column.name == name)?;

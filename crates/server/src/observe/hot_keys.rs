@@ -1,10 +1,10 @@
-//! Hot keys: which keys cost most while somebody measures it, for HOTKEYS.
+//! Hot keys: the keys that cost most while a measurement runs, for HOTKEYS.
 //!
-//! A measurement counts the processor time and the bytes on the network of each command of Redis's
-//! protocol, in equal parts for its keys. The heaviest keys are found by the Space-Saving
-//! algorithm: of more keys than it has entries for, a new one takes the place of the lightest and
-//! its weight, so a heavy key is never missing and may look a little heavier than it is. Outside of
-//! a measurement it costs nothing; in one each command is timed and takes a lock.
+//! A measurement counts the processor time and the network bytes of each Redis command, divided
+//! equally among its keys. The heaviest keys are found by the Space-Saving algorithm: if more keys
+//! come than it has entries for, a new one replaces the lightest and inherits its weight, so a
+//! heavy key is never missing and may look a little heavier than it is. Without a measurement it
+//! costs nothing; in one each command is timed and takes a lock.
 //!
 //! Source: redis.io/docs/latest/commands/hotkeys-start and its neighbours. Metwally, Agrawal and
 //! El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams" (2005).
@@ -23,13 +23,13 @@ use crate::system::process::Cpu;
 const KEY_BYTES_MAX: usize = 1 << 10;
 /// Entries for each key that is shown.
 const ENTRIES_EACH: usize = 10;
-/// What an entry takes beside its key, in bytes.
+/// Memory of an entry beside its key, in bytes.
 const ENTRY_BYTES: usize = 128;
-/// Bytes that the entries of a measurement take at most: one list by time, one by bytes.
+/// Most bytes of the entries of a measurement: one list by time, one by bytes.
 pub const HOT_KEYS_BYTES_MAX: usize =
     2 * HOT_KEYS_MAX * ENTRIES_EACH * (KEY_BYTES_MAX + ENTRY_BYTES);
 
-/// What a measurement is about.
+/// The parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct Measurement {
     /// Whether processor time is measured.
@@ -38,7 +38,7 @@ pub struct Measurement {
     pub by_bytes: bool,
     /// How many keys are shown.
     pub keys: usize,
-    /// One command of so many is measured.
+    /// One in so many commands is measured.
     pub sample_ratio: u32,
     /// The slots whose keys are measured; none for all.
     pub slots: Option<SlotSet>,
@@ -48,11 +48,11 @@ pub struct Measurement {
     pub begun_unix_ms: u64,
     /// When it ends by itself.
     pub until_ms: Option<u64>,
-    /// What the process had used of the processor when it began.
+    /// The processor time of the process when it began.
     pub cpu_before: Cpu,
 }
 
-/// What commands cost together.
+/// The total cost of commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Processor time, in nanoseconds: most commands take less than a microsecond.
@@ -97,7 +97,7 @@ pub struct HeavyKeys {
     heap: Vec<u32>,
     by_key: HashMap<Arc<[u8]>, u32>,
     entries_max: usize,
-    /// What all keys weigh together.
+    /// The total weight of all keys.
     total: u64,
     /// Levels of the heap that entries have passed.
     #[cfg(test)]
@@ -199,7 +199,7 @@ impl HeavyKeys {
         }
     }
 
-    /// The heaviest keys and their weights, at most so many, the heaviest first.
+    /// The heaviest keys and their weights, at most `most` of them, the heaviest first.
     #[must_use]
     pub fn heaviest(&self, most: usize) -> Vec<(&[u8], u64)> {
         let entries = self.entries.iter();
@@ -210,7 +210,7 @@ impl HeavyKeys {
         keys
     }
 
-    /// What all keys weigh together.
+    /// The total weight of all keys.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
@@ -220,7 +220,7 @@ impl HeavyKeys {
 /// A measurement and what it has found.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What it is about.
+    /// Its parameters.
     pub of: Measurement,
     /// When it was ended, by the engine's clock, in milliseconds.
     pub ended_ms: Option<u64>,
@@ -230,9 +230,9 @@ pub struct Measured {
     pub by_bytes: HeavyKeys,
     /// The cost of all commands with keys.
     pub all: Cost,
-    /// The same of those whose slot is measured.
+    /// The same for commands in the measured slots.
     pub selected: Cost,
-    /// The same of those of them that were measured.
+    /// The same for those of them that were sampled.
     pub sampled: Cost,
     commands: u64,
 }
@@ -274,7 +274,7 @@ impl Measured {
     }
 }
 
-/// The measurement under way, or the last one.
+/// The current measurement, or the last one.
 #[derive(Debug, Default)]
 pub struct HotKeys {
     // Relaxed: a command more or less is measured.
@@ -283,7 +283,7 @@ pub struct HotKeys {
 }
 
 impl HotKeys {
-    /// Whether a measurement is under way.
+    /// Whether a measurement is running.
     #[inline]
     #[must_use]
     pub fn is_active(&self) -> bool {
@@ -291,7 +291,7 @@ impl HotKeys {
         self.is_active.load(Ordering::Relaxed)
     }
 
-    /// Begins a measurement; `false` if one is under way.
+    /// Begins a measurement; `false` if one is running.
     #[must_use]
     pub fn start(&self, measurement: Measurement) -> bool {
         let mut measured = self.lock();
@@ -318,7 +318,7 @@ impl HotKeys {
         true
     }
 
-    /// Ends the measurement; `false` if none is under way.
+    /// Ends the measurement; `false` if none is running.
     pub fn stop(&self, now_ms: u64) -> bool {
         let mut measured = self.lock();
         // Relaxed: as it says where it is declared.
@@ -332,7 +332,7 @@ impl HotKeys {
         is_under_way
     }
 
-    /// Forgets the measurement; `false` if one is under way.
+    /// Discards the measurement; `false` if one is running.
     #[must_use]
     pub fn reset(&self, now_ms: u64) -> bool {
         let mut measured = self.lock();
@@ -346,7 +346,7 @@ impl HotKeys {
         true
     }
 
-    /// The measurement as it is now; none if there was none.
+    /// A copy of the measurement; none before the first.
     #[must_use]
     pub fn read(&self, now_ms: u64) -> Option<Measured> {
         let mut measured = self.lock();
@@ -355,8 +355,8 @@ impl HotKeys {
         Some(measured.clone())
     }
 
-    /// Notes what a command with these keys, of this slot, has cost; `true` if the measurement has
-    /// come to its end.
+    /// Records the cost of a command with these keys, of this slot; `true` if the measurement has
+    /// ended.
     #[cold]
     #[must_use]
     pub fn note(&self, keys: &[&[u8]], slot: u16, cost: Cost, now_ms: u64) -> bool {
@@ -421,7 +421,7 @@ mod tests {
         let mut total = 0;
         for number in 0..20_000_u64 {
             let before = keys.steps;
-            // Of a few keys again and again, and of ever other ones between them.
+            // A few keys repeatedly, and ever new ones between them.
             let key = match number % 3 {
                 0 => number % 50,
                 _ => number,

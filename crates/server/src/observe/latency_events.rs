@@ -1,7 +1,7 @@
-//! Latency events: what took very long, and when, for LATENCY.
+//! Latency events: slow events and their times, for LATENCY.
 //!
-//! Off until CONFIG SET latency-monitor-threshold names a time. Of each kind of event the slowest
-//! of a second is kept, for the last [`SAMPLES_MAX`] seconds that had one.
+//! Off until CONFIG SET latency-monitor-threshold sets a time. For each kind of event the slowest
+//! one of a second is kept, for the last [`SAMPLES_MAX`] seconds that had one.
 //!
 //! Source: redis.io/docs/latest/operate/oss_and_stack/management/optimization/latency-monitor.
 //! Tests: below, tests/resp_times.rs.
@@ -13,14 +13,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Most seconds that are kept of a kind.
 const SAMPLES_MAX: usize = 160;
 
-/// What took long.
+/// A kind of slow event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyEvent {
-    /// A command whose time depends on what is stored or asked for.
+    /// A command whose time depends on stored data or arguments.
     Command,
     /// One of constant time.
     FastCommand,
-    /// A turn of an event loop, with all requests that it served.
+    /// An iteration of an event loop, with all requests that it served.
     Turn,
 }
 
@@ -59,7 +59,7 @@ pub struct LatencySample {
     pub ms: u64,
 }
 
-/// What is kept of one kind of event.
+/// The history of one kind of event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyHistory {
     /// The oldest first.
@@ -68,7 +68,7 @@ pub struct LatencyHistory {
     pub most_ms: u64,
 }
 
-/// All that is kept.
+/// The histories of all kinds.
 #[derive(Debug, Default)]
 pub struct LatencyEvents {
     // Relaxed: a setting that orders nothing.
@@ -77,7 +77,7 @@ pub struct LatencyEvents {
 }
 
 impl LatencyEvents {
-    /// The shortest time that is kept, in milliseconds; zero if nothing is.
+    /// The shortest time that is recorded, in milliseconds; zero if nothing is.
     #[inline]
     #[must_use]
     pub fn threshold_ms(&self) -> u64 {
@@ -90,7 +90,7 @@ impl LatencyEvents {
         self.threshold_ms.store(ms, Ordering::Relaxed);
     }
 
-    /// Keeps an event if it took long enough; `unix_s` tells the time.
+    /// Records an event if it was slow enough; `unix_s` returns the time.
     #[inline]
     pub fn note(&self, event: LatencyEvent, us: u64, unix_s: impl FnOnce() -> u64) {
         let (ms, threshold_ms) = (us / 1_000, self.threshold_ms());
@@ -115,13 +115,13 @@ impl LatencyEvents {
         }
     }
 
-    /// What is kept of a kind.
+    /// The history of a kind.
     #[must_use]
     pub fn history(&self, event: LatencyEvent) -> LatencyHistory {
         self.lock()[event as usize].clone()
     }
 
-    /// Forgets what is kept of a kind; whether there was something.
+    /// Clears the history of a kind; returns whether it had entries.
     pub fn forget(&self, event: LatencyEvent) -> bool {
         let history = std::mem::take(&mut self.lock()[event as usize]);
         !history.samples.is_empty()

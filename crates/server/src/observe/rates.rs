@@ -1,4 +1,4 @@
-//! Rates: how much happens each second, over the last second and a half.
+//! Rates: events per second, over the last second and a half.
 //!
 //! An event loop takes a sample of the counters ten times a second; a rate is the difference
 //! between the newest sample and the oldest that is kept.
@@ -26,7 +26,7 @@ pub struct Sample {
     pub busy_us: u64,
 }
 
-/// What happens each second.
+/// Events per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
     /// Commands of the Redis protocol.

@@ -11,7 +11,7 @@ use sha1::{Digest, Sha1};
 
 use super::Page;
 
-/// What the page may load and do: its own files and requests to this server, nothing else.
+/// The content security policy: the page's own files and requests to this server, nothing else.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'; object-src 'none'";
 
@@ -80,7 +80,7 @@ pub(super) fn has(path: &str) -> bool {
     find(path).is_some()
 }
 
-/// The file at a path; without its body if the client has it already.
+/// The file of a path; without its body if the client has it already.
 pub(super) fn answer(path: &str, if_none_match: Option<&[u8]>) -> Option<Page> {
     let asset = find(path)?;
     let tag = tag_of(asset.body);

@@ -34,7 +34,7 @@ struct HistoryPage {
     columns: Box<RawValue>,
     /// Counts of the last minute, oldest first.
     earlier: Vec<Earlier>,
-    /// What happened, the newest last.
+    /// The events, the newest last.
     events: Vec<Event>,
 }
 
@@ -45,11 +45,11 @@ pub struct Earlier {
     pub server: EarlierServer,
     /// Requests answered, by protocol.
     pub requests: ByProtocol<u64>,
-    /// What they did to keys.
+    /// Operations on keys.
     pub operations: Operations,
-    /// Why reads missed.
+    /// The causes of misses.
     pub misses: Misses,
-    /// How long requests took.
+    /// Request latencies.
     pub latency_us: ByProtocol<Latency>,
     /// Items stored, evicted and expired.
     pub items: EarlierItems,

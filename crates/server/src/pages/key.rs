@@ -58,7 +58,7 @@ struct Preview {
     preview: String,
     /// `text`, or `base64` if the bytes are not text.
     preview_encoding: &'static str,
-    /// Whether there is more than is shown.
+    /// Whether the preview is truncated.
     preview_is_cut: bool,
 }
 

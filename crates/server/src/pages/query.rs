@@ -9,20 +9,20 @@ pub(super) fn parameters(query: &str) -> Vec<(&str, &str)> {
     Target { path: "", query }.parameters().collect()
 }
 
-/// The bytes that a parameter stands for; `None` if a percent code in it is none.
+/// Decodes a parameter; `None` if a percent code in it is invalid.
 pub(super) fn decode(value: &str) -> Option<Vec<u8>> {
     Some(decode_percent(value.as_bytes())?.into_owned())
 }
 
-/// Bytes as they can stand in a query.
+/// Encodes bytes for a query.
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut out = Vec::new();
     encode_percent(&mut out, bytes);
     String::from_utf8(out).expect("percent codes are ASCII")
 }
 
-/// Bytes for people: text as it is; other bytes, and characters that move what stands beside them,
-/// as `%XX`. The result can be ambiguous; [`encode`] is reversible.
+/// Bytes as readable text: valid text as it is; other bytes, and characters that move adjacent
+/// text, as `%XX`. The result can be ambiguous; [`encode`] is reversible.
 pub(super) fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -45,8 +45,8 @@ fn push_codes(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Whether a character controls a terminal, ends a line or turns the direction of text, so that
-/// one key could look like another, or like the words around it.
+/// Whether a character controls a terminal, ends a line or changes the text direction, so that one
+/// key could look like another, or like the words around it.
 ///
 /// Source: Unicode Standard Annex 9, section 2; Annex 14, class BK.
 fn is_moving(character: char) -> bool {

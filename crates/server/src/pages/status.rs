@@ -39,22 +39,22 @@ pub struct Status {
     pub server: Server,
     /// Requests answered, by protocol.
     pub requests: ByProtocol<u64>,
-    /// What they did to keys.
+    /// Operations on keys.
     pub operations: Operations,
-    /// Why reads missed; estimates.
+    /// The causes of misses; estimates.
     pub misses: Misses,
     /// How long requests took in the server, in microseconds.
     pub latency_us: ByProtocol<Latency>,
-    /// Memory by what it holds.
+    /// Memory by use.
     pub memory: Memory,
-    /// What compression saves.
+    /// The savings of compression.
     #[serde(default)]
     pub compression: Compression,
     /// Items: current, stored, evicted, expired.
     pub items: Items,
-    /// What leaves when; estimates.
+    /// Items by the time until they expire; estimates.
     pub expiry: Expiry,
-    /// What other memory sizes would have missed; estimates.
+    /// Miss ratios at other memory sizes; estimates.
     pub curve: Vec<CurvePoint>,
     /// The keys read most in the last minute or so; estimates.
     pub hot_keys: Vec<HotKey>,
@@ -62,7 +62,7 @@ pub struct Status {
     pub connections: Connections,
     /// The event loops.
     pub threads: Vec<Thread>,
-    /// What happened lately, beside requests; the newest last.
+    /// Recent events beside requests; the newest last.
     pub events: Vec<Event>,
     /// Expired items by the time from their deadline until their memory was reclaimed, in
     /// milliseconds.
@@ -119,7 +119,7 @@ pub struct RestoredCache {
     pub took_ms: f64,
 }
 
-/// What requests of all protocols did to keys.
+/// Operations of all protocols on keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Operations {
     /// Keys asked for.
@@ -170,7 +170,7 @@ pub struct Latency {
     pub histogram: Histogram,
 }
 
-/// Memory by what it holds, in bytes.
+/// Memory by use, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     /// The configured memory.
@@ -200,7 +200,7 @@ impl Memory {
     }
 }
 
-/// What compression saves, and what it costs.
+/// The savings and the cost of compression.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compression {
     /// Whether the server compresses values (`compress auto`).
@@ -219,18 +219,18 @@ pub struct Compression {
     pub dictionaries: u64,
     /// Bytes of memory that the dictionaries take.
     pub dictionary_bytes: u64,
-    /// The key prefixes that were looked at, those that save the most bytes of their sample first.
+    /// The sampled key prefixes, those that save the most bytes of their sample first.
     pub prefixes: Vec<CompressedPrefix>,
 }
 
-/// The values of one database whose keys begin alike.
+/// The values of one database whose keys have a common prefix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompressedPrefix {
     /// The database.
     pub database: u32,
     /// The text before the first `:` or `/`; invalid UTF-8 and invisible characters as `%XX`.
     pub prefix: String,
-    /// The same bytes as they can stand in a query.
+    /// The same bytes, encoded for a query.
     pub prefix_percent: String,
     /// Whether the values are compressed.
     pub compressed: bool,
@@ -260,7 +260,7 @@ pub struct Amount {
     pub bytes: u64,
 }
 
-/// What leaves in one step of a span.
+/// The items that expire in one step of a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineStep {
     /// The end of the step, in seconds from now.
@@ -271,7 +271,7 @@ pub struct TimelineStep {
     pub bytes: u64,
 }
 
-/// What leaves when; the three spans each begin now.
+/// Items by the time until they expire; the three spans each begin now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expiry {
     /// Expired items whose memory is not reclaimed yet.
@@ -308,7 +308,7 @@ pub struct CurvePoint {
 pub struct HotKey {
     /// The key, at most 250 bytes; invalid UTF-8 and invisible characters as `%XX`.
     pub key: String,
-    /// The same bytes as they can stand in a query.
+    /// The same bytes, encoded for a query.
     pub key_percent: String,
     /// Its share of all reads, 0 to 1.
     pub share: f64,
@@ -441,7 +441,7 @@ pub(super) fn hide_settings(events: &mut Vec<Event>) {
     events.retain(|event| event.kind != EventKind::Config.name());
 }
 
-/// What happened, the newest last.
+/// The events, the newest last.
 pub(super) fn events(state: &State) -> Vec<Event> {
     let all = state.history.events();
     let unix_ms = |at_ms| state.wall.unix_ms(Instant(at_ms));

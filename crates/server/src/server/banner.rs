@@ -1,7 +1,7 @@
-//! Banner: what a terminal is told when the server is ready: what to type next.
+//! Banner: the text on a terminal when the server is ready, with commands to try.
 //!
-//! Who starts it by hand for the first time sees where it listens and how to try it. A log that
-//! goes to a file or to a collector has its one line, and nothing of this.
+//! An operator who starts it by hand sees the addresses and example commands. A log that goes to a
+//! file or to a collector has its one line, and none of this.
 
 use std::io::{IsTerminal, Write};
 
@@ -10,13 +10,13 @@ use tracing::level_filters::LevelFilter;
 use crate::config::settings::address::Address;
 use crate::config::settings::{LogFormat, Settings};
 
-/// Tells it to the terminal, if standard error is one and log lines are for people.
+/// Writes it to the terminal, if standard error is one and log lines are for people.
 pub(crate) fn greet(settings: &Settings) {
     let is_for_people =
         settings.log_format == LogFormat::Text && settings.log_level >= LevelFilter::INFO;
     let mut terminal = std::io::stderr();
     if is_for_people && terminal.is_terminal() {
-        // A terminal that is gone is no reason not to serve.
+        // A closed terminal must not stop the server.
         let _ = terminal.write_all(text(settings).as_bytes());
     }
 }

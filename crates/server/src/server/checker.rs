@@ -1,7 +1,7 @@
 //! Checker: checks the items of a killed server while this one serves.
 //!
-//! The engine's threads do it, in half of their time. What a request asks for is checked by that
-//! request.
+//! The engine's threads do it, in half of their time. An item that a request needs first is checked
+//! by that request.
 //!
 //! Why: docs/decisions/0085. Page: docs/guide/restart.md. Tests: tests/restart.rs.
 
@@ -13,7 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use crate::state::State;
 use crate::system::clock::Stopwatch;
 
-/// How often it is told how far the check of items has come.
+/// How often the progress of the check is logged.
 const PROGRESS_MS: u64 = 1_000;
 
 /// Threads that check the items of a killed server while this one serves.
@@ -39,21 +39,21 @@ impl Checker {
         Ok(Some(Checker { is_stopped, thread }))
     }
 
-    /// Stops the threads and waits for their end; what is not checked stays so.
+    /// Stops the threads and waits for them to end; the remaining items stay unchecked.
     pub(crate) fn stop(self) {
         // Relaxed: a flag that orders nothing.
         self.is_stopped.store(true, Ordering::Relaxed);
-        // A thread that panicked has told so.
+        // A thread that panicked has already been reported.
         let _ = self.thread.join();
     }
 }
 
-/// Checks all items, and tells in the log how far it has come.
+/// Checks all items, and logs the progress.
 fn check(state: &State, is_stopped: &AtomicBool) {
     let stopwatch = Stopwatch::start();
     let told_ms = AtomicU64::new(0);
     let goes_on = || {
-        // Relaxed: one of the threads tells, and nothing hangs on which.
+        // Relaxed: only one thread logs, no matter which.
         let order = Ordering::Relaxed;
         let (now_ms, before_ms) = (stopwatch.us() / 1_000, told_ms.load(order));
         let is_due = now_ms >= before_ms + PROGRESS_MS

@@ -1,8 +1,8 @@
-//! Exporter: who sends the figures to a collector of OpenTelemetry, on a thread of its own.
+//! Exporter: sends the metrics to an OpenTelemetry collector, on its own thread.
 //!
-//! A collector that does not take them is told of in the log, once until it does again; what it did
-//! not take is gone, and the next figures count on. Nobody waits for the thread: it ends with the
-//! process.
+//! If a collector fails to accept them, the log says so, once until it succeeds again; the failed
+//! samples are dropped, and later ones continue the counts. The thread is never joined: it ends
+//! with the process.
 //!
 //! Tests: tests/otlp.rs.
 
@@ -17,7 +17,7 @@ use crate::metrics::otlp::{SentBy, request};
 use crate::state::State;
 use crate::system::ticker::Ticker;
 
-/// The longest answer that is looked at.
+/// The longest response that is read.
 const ANSWER_BYTES_MAX: u64 = 4 << 10;
 
 /// Starts the thread, if the settings name a collector. It may be sending for as long as the

@@ -1,6 +1,7 @@
-//! Fit: which settings the machine allows: open files, memory, and settings that depend on others.
+//! Fit: adapts settings to the machine: open files, memory, and settings that depend on others.
 //!
-//! A default gives way to what the machine allows; a value that somebody asked for is an error.
+//! A default is reduced to what the machine allows; an explicit value that does not fit is an
+//! error.
 //! Tests: tests/startup_errors.rs.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -20,7 +21,7 @@ const FILES_PER_THREAD: usize = 2;
 /// Fits the settings to one thing.
 type Fit = fn(&mut Settings, &Loaded) -> Result<(), Error>;
 
-/// What the settings have to fit to beside the limit of open files, in the order of a start.
+/// The checks beside the limit of open files, in the order of a start.
 const FITS: [Fit; 4] = [
     |settings, _| fit_memory(settings),
     |settings, loaded| fit_watchdog(settings, loaded.origin("watchdog")),
@@ -37,13 +38,13 @@ pub(super) fn fit(settings: &mut Settings, loaded: &Loaded) -> Result<(), Error>
     FITS.iter().try_for_each(|fit| fit(settings, loaded))
 }
 
-/// All errors that [`fit`] would return one after the other, but for those about open files.
+/// All errors that [`fit`] would return one after the other, except those about open files.
 pub(super) fn misfits(settings: &mut Settings, loaded: &Loaded) -> Vec<Error> {
     let results = FITS.iter().map(|fit| fit(settings, loaded));
     results.filter_map(Result::err).collect()
 }
 
-/// Chooses the size of the cache if that is the server's, and checks that there is so much memory.
+/// Chooses the size of the cache if none is set, and checks that so much memory is available.
 fn fit_memory(settings: &mut Settings) -> Result<(), Error> {
     if let Some(said) = memory::settle(settings)? {
         tracing::info!("{said}");
@@ -55,7 +56,7 @@ fn fit_memory(settings: &mut Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// Open files that a server with these settings may come to need.
+/// The most open files that a server with these settings may need.
 #[must_use]
 pub fn open_files(settings: &Settings) -> u64 {
     (settings.max_connections + other_files(settings)) as u64
@@ -66,9 +67,9 @@ fn other_files(settings: &Settings) -> usize {
     OTHER_FILES + settings.threads * FILES_PER_THREAD + guests
 }
 
-/// Makes room for all connections in the limit of open files.
+/// Raises the limit of open files for all connections.
 ///
-/// A default number of connections gives way; one that was asked for does not.
+/// A default number of connections is reduced; an explicit one is not.
 fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
     let (others, wanted) = (other_files(settings), open_files(settings));
     let limit = getrlimit(Resource::Nofile);
@@ -115,9 +116,9 @@ fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> 
     Ok(())
 }
 
-/// Sees to it that no script that may run is taken for a loop that hangs.
+/// Ensures that the watchdog does not take a running script for a hanging loop.
 ///
-/// A default gives way; a time that was asked for does not.
+/// A default is adapted; an explicit time is not.
 fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
     if settings.watchdog_ms == 0 || settings.watchdog_ms > settings.script_time_ms {
         return Ok(());

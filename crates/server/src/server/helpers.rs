@@ -19,7 +19,7 @@ use crate::server::trainer;
 use crate::server::watchdog::Watchdog;
 use crate::system::ticker::Ticker;
 
-/// Threads that serve nobody.
+/// Background threads, which serve no clients.
 pub(super) struct Helpers {
     maintenance: Ticker,
     recorder: Ticker,
@@ -33,8 +33,8 @@ pub(super) struct Helpers {
 }
 
 impl Helpers {
-    /// Starts them; `told` says whether a signal asked the server to stop, and `old` tells the end
-    /// of the one from which this one takes over.
+    /// Starts them; `told` is set when a signal asked the server to stop, and `old` reports the end
+    /// of the old server in a hot restart.
     pub(super) fn start(
         loaded: &Loaded,
         common: &Common,
@@ -59,7 +59,7 @@ impl Helpers {
         start().map_err(no_thread)
     }
 
-    /// Has those that act from time to time act now, and waits until they have.
+    /// Makes the periodic ones run now, and waits until they have.
     pub(super) fn tick_now(&self) {
         for ticker in [&self.maintenance, &self.recorder, &self.trainer]
             .into_iter()
@@ -69,7 +69,7 @@ impl Helpers {
         }
     }
 
-    /// Stops them and waits for their ends.
+    /// Stops them and waits for them to end.
     pub(super) fn stop(self) {
         self.maintenance.stop();
         self.recorder.stop();

@@ -1,9 +1,9 @@
-//! Login worker: the threads that compare passwords with their hashes, of which the first looks at
-//! the users' file.
+//! Login worker: the threads that compare passwords with their hashes; the first one also watches
+//! the users file.
 //!
-//! They are there only if there is such a file. Once a second the first looks whether the file is
-//! another, or SIGHUP has come; a connection of RESP whose login is over, or whose user may do
-//! something else now, is ended, as it may hear of keys without asking.
+//! They exist only with such a file. Once a second the first checks whether the file has changed or
+//! SIGHUP was received; a RESP connection whose login has ended, or whose user has other
+//! permissions now, is closed, because it may receive messages without a request.
 //!
 //! Why: docs/decisions/0042. Tests: tests/users.rs.
 
@@ -19,13 +19,13 @@ use crate::auth::users::{PasswordChecker, Users};
 use crate::state::State;
 use crate::system::clock::LoopClock;
 
-/// How often it looks at the file.
+/// How often it checks the file.
 const LOOK_MS: u64 = 1_000;
-/// Longest time that it takes to notice that it has to stop.
+/// Longest time until it notices that it has to stop.
 const PAUSE_MS: u64 = 100;
-/// How long the memory of a hash is kept for the next one.
+/// How long the memory of a hash is kept for reuse.
 const KEPT_MS: u64 = 1_000;
-/// How much others are preferred to the threads behind the first.
+/// Nice value of the threads after the first.
 const NICE: i32 = 10;
 /// Most threads that compare passwords: each takes a core and the memory of a hash meanwhile.
 const THREADS_MAX: usize = 2;
@@ -39,7 +39,7 @@ pub(crate) struct LoginWorker {
 }
 
 impl LoginWorker {
-    /// Starts the threads if there are users: one for each core, [`THREADS_MAX`] at most.
+    /// Starts the threads if users are configured: one for each core, [`THREADS_MAX`] at most.
     ///
     /// # Errors
     /// The system's, when it is out of threads.
@@ -47,7 +47,7 @@ impl LoginWorker {
         let Some(users) = state.users.clone() else {
             return Ok(None);
         };
-        // Relaxed: a request to look, which comes soon or a second later.
+        // Relaxed: a request for a check, which comes soon or a second later.
         let is_asked = Arc::new(AtomicBool::new(false));
         flag::register(SIGHUP, Arc::clone(&is_asked))?;
         let mut login_worker = LoginWorker {
@@ -67,7 +67,7 @@ impl LoginWorker {
                 }
                 let mut checker = PasswordChecker::default();
                 let (mut checked_ms, mut looked_ms) = (0, clock.us() / 1_000);
-                // Relaxed: it orders nothing; it is looked at again soon.
+                // Relaxed: it orders nothing; it is read again soon.
                 while !is_over.load(Ordering::Relaxed) {
                     let now_ms = clock.us() / 1_000;
                     if let Some(attempt) = users.next_attempt(now_ms, PAUSE_MS) {
@@ -102,7 +102,7 @@ impl LoginWorker {
     }
 }
 
-/// Reads the file anew if it is another or somebody has asked for it.
+/// Reads the file again if it has changed or a reload was requested.
 fn look(users: &Users, state: &State, is_asked: bool) {
     let changed = match users.reload(is_asked) {
         None => return,

@@ -1,13 +1,13 @@
-//! Membership: who keeps the map of the cluster in force, on threads of their own.
+//! Membership: keeps the cluster map current, on its own threads.
 //!
-//! One thread hears of lists ([`file`], [`dns`], [`etcd`]) and has the [`Keeper`] follow them;
-//! another one, the sweeper, empties slots that this node has lost. A list that cannot be used is
-//! told in one line and changes nothing.
+//! One thread receives lists ([`file`], [`dns`], [`etcd`]) and lets the [`Keeper`] follow them;
+//! another one, the sweeper, empties slots that this node has lost. An invalid list gives one log
+//! line and changes nothing.
 //!
 //! Why: docs/decisions/0057. Tests: tests/cluster.rs, tests/cluster_etcd.rs.
 
 mod keeper;
-mod sweep; // who empties the slots that were lost
+mod sweep; // empties the slots that were lost
 mod file; // a list in a file
 mod dns; // the addresses of a name
 mod etcd; // what is registered in etcd, under leases
@@ -34,7 +34,7 @@ use crate::state::State;
 /// How long a check waits for a member of etcd.
 const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the thread that hears of lists is told.
+/// A message to the thread that receives lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
     /// It is to end.
@@ -43,7 +43,7 @@ enum Signal {
     Changed,
     /// This is the last of all changes.
     Revision(i64),
-    /// There is no such lease any more.
+    /// The lease no longer exists.
     Lost,
 }
 
@@ -102,7 +102,7 @@ impl Membership {
     /// Stops the threads and waits for their end.
     pub(crate) fn stop(self) {
         self.keeper.stop();
-        // Who has ended already need not be told.
+        // A thread that has ended already needs no signal.
         let _ = self.signals.send(Signal::Stop);
         for thread in self.threads {
             // A panic has ended the whole process already.
@@ -126,7 +126,7 @@ pub(crate) fn check(source: &ListSource, settings: &Settings) -> Result<(), Stri
     }
 }
 
-/// Who registers this node in etcd.
+/// Creates the registrar of this node in etcd.
 fn registrar(keeper: &Arc<Keeper>, place: &EtcdPlace) -> Result<Arc<Registrar>, String> {
     let settings = &keeper.state.settings;
     let me = Node {
@@ -134,7 +134,7 @@ fn registrar(keeper: &Arc<Keeper>, place: &EtcdPlace) -> Result<Arc<Registrar>, 
         weight: settings.node_weight,
         announced: settings.announced(),
     };
-    // It is to be known at the start that nobody could reach this node.
+    // A node that no client could reach is to be reported at the start.
     NodeList::of(vec![me.clone()]).map_err(|reason| {
         format!("{reason}; set --announce-resp, --announce-memcached or --announce-http")
     })?;
@@ -142,7 +142,7 @@ fn registrar(keeper: &Arc<Keeper>, place: &EtcdPlace) -> Result<Arc<Registrar>, 
     Registrar::of(Arc::clone(keeper), me, place, (&trust, login)).map(Arc::new)
 }
 
-/// What this node trusts and shows in its connections to etcd, and as whom it logs in.
+/// The trusted CA, the certificate and the login for connections to etcd.
 fn identity(settings: &Settings) -> (Trust, Option<EtcdLogin>) {
     let certificate = settings.cluster_cert.clone();
     let trust = Trust {
@@ -154,8 +154,8 @@ fn identity(settings: &Settings) -> (Trust, Option<EtcdLogin>) {
     (trust, login.map(|(user, file)| EtcdLogin::of(user, file)))
 }
 
-/// Starts the threads that follow what is registered. Nobody waits for the one that watches: it
-/// hears nothing for as long as nothing changes, and ends with the process.
+/// Starts the threads that follow the registrations. The watching thread is never joined: it blocks
+/// while nothing changes, and ends with the process.
 fn follow_etcd(
     registrar: Arc<Registrar>,
     heard: Receiver<Signal>,

@@ -1,7 +1,7 @@
-//! Recorder: who keeps the history, on a thread that serves nobody.
+//! Recorder: updates the history, on a background thread.
 //!
-//! Once a second it reads all counts. The event loops have nothing to do with it; a shard is locked
-//! for as long as its sums take.
+//! Once a second it reads all counters. The event loops are not involved; a shard is locked while
+//! its sums are read.
 //!
 //! Tests: tests/history.rs.
 

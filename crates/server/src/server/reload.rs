@@ -1,10 +1,10 @@
-//! Reload: who reads the settings file anew at SIGHUP, on a thread of its own.
+//! Reload: reads the settings file again on SIGHUP, on its own thread.
 //!
-//! What can change while the server runs takes effect if the file says it otherwise than when it
-//! was last read; so what CONFIG SET has changed meanwhile stays, unless the file changes it too.
-//! The rest is named in the log. A file that cannot be used changes nothing.
+//! A setting that can change at run time is applied if its value in the file differs from the last
+//! read; so changes by CONFIG SET stay, unless the file changes the setting too. Other changes are
+//! listed in the log. An invalid file changes nothing.
 //!
-//! The files of certificates and users have readers of their own. Tests: tests/reload.rs.
+//! Certificate and users files are watched elsewhere. Tests: tests/reload.rs.
 
 use std::io;
 use std::sync::Arc;
@@ -35,23 +35,23 @@ pub(crate) struct Reload {
     thread: JoinHandle<()>,
 }
 
-/// What the thread knows.
+/// The state of the thread.
 struct Rereader {
     state: Arc<State>,
-    /// What the server was started with.
+    /// The settings at the start.
     started: Loaded,
-    /// What took effect of it since.
+    /// The settings applied since.
     applied: Settings,
     hangups: Hangups,
     poller: Poller,
 }
 
-/// What became of a file that was read anew.
+/// The result of reading the file again.
 #[derive(Default)]
 struct Reread {
-    /// Parameters that have another value now.
+    /// Changed parameters.
     changed: Vec<String>,
-    /// Settings that have to wait.
+    /// Settings that require a restart.
     waiting: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl Rereader {
         }
     }
 
-    /// Reads the file anew and does what it says.
+    /// Reads the file again and applies it.
     fn read(&mut self) -> Result<Reread, Error> {
         let again = self.started.again()?;
         again

@@ -19,10 +19,10 @@ use crate::config::settings::load::Loaded;
 use crate::net::listener::Listener;
 use crate::upgrade::handover::control_socket::ControlSocket;
 
-/// What the checks found.
+/// The result of the checks.
 #[derive(Debug, Default)]
 pub struct Trial {
-    /// Why a server with these settings does not start, but for the limit of open files.
+    /// Why a server with these settings does not start, except for the limit of open files.
     pub errors: Vec<Error>,
     /// Whether another server listens at every address of the settings.
     pub is_running: bool,
@@ -77,7 +77,7 @@ fn try_addresses(settings: &Settings) -> (Vec<Error>, bool) {
         errors.extend(super::no_address().err());
     }
     let is_running = free == 0 && !taken.is_empty() && errors.is_empty();
-    // The server that is to be taken over has them.
+    // In a hot restart the old server holds them.
     if !is_running && !settings.takeover {
         errors.extend(taken);
     }
@@ -85,7 +85,7 @@ fn try_addresses(settings: &Settings) -> (Vec<Error>, bool) {
     (errors, is_running)
 }
 
-/// The errors for those of a setting's bound addresses that are another's too.
+/// The errors for those bound addresses of a setting that another setting has, too.
 fn given_twice(protocol: Protocol, bound: &[Address], known: &[(Protocol, Address)]) -> Vec<Error> {
     let same = |one: &Address| known.iter().find(|(_, other)| overlap(one, other));
     let found = bound.iter().filter_map(|one| same(one).map(|it| (one, it)));

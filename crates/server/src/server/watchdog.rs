@@ -1,8 +1,8 @@
-//! Watchdog: a thread that serves nobody, waits for nobody, and looks.
+//! Watchdog: a background thread that waits for no other thread, and monitors.
 //!
-//! At the event loops: one that stands still is told of, counted, and after `--watchdog` ends the
-//! process ([`stall`]). At the stop: a server that was told to stop ends, whatever its loops do.
-//! At the wall clock: all that tells Unix times goes with its steps ([`alarm`]).
+//! It monitors the event loops: a stalled loop is logged, counted, and after `--watchdog` ends the
+//! process ([`stall`]). It monitors the stop: a stopping server ends, whatever its loops do. It
+//! monitors the wall clock: when the clock is set, all Unix times follow ([`alarm`]).
 //!
 //! Invariant: it takes no lock that a request holds, and another thread writes its log lines, so
 //! that nothing that stops a loop stops it.
@@ -32,8 +32,7 @@ const LOOK_MS: u32 = 100;
 /// Most time that one look counts for: a machine or a process that stood still as a whole is no
 /// loop that does.
 const LOOK_MS_MAX: u64 = 2 * LOOK_MS as u64;
-/// How long a server that was told to stop may take beyond --lame-duck, a script and its
-/// drain.
+/// How long a stopping server may take beyond --lame-duck, a script and its drain.
 const STOP_GRACE_MS: u64 = 1_000;
 /// Token of the alarm.
 const ALARM_TOKEN: u64 = 0;
@@ -47,7 +46,7 @@ pub(crate) struct Watchdog {
     thread: JoinHandle<()>,
 }
 
-/// What the thread looks at, and by what it is woken.
+/// The state of the thread, and the events that wake it.
 struct Lookout {
     state: Arc<State>,
     poller: Poller,
@@ -60,7 +59,7 @@ struct Lookout {
 }
 
 impl Watchdog {
-    /// Starts the thread; `told` says whether a signal asked the server to stop.
+    /// Starts the thread; `told` is set when a signal asked the server to stop.
     ///
     /// # Errors
     /// The system's, when it is out of threads or files.
@@ -124,7 +123,7 @@ impl Lookout {
         }
     }
 
-    /// Ends a process that was told to stop and does not.
+    /// Ends a process that should stop and does not.
     fn look_at_the_stop(&mut self, ms: u64) {
         // Relaxed: flags that order nothing.
         let is_told = self.told.load(Ordering::Relaxed);

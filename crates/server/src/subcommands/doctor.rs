@@ -194,7 +194,7 @@ fn look_at_swap(root: &Path) -> Option<Finding> {
 
 fn look_at_memory(root: &Path, settings: &Settings) -> Option<Finding> {
     let limit = cgroup::memory_bytes(root).filter(|&limit| {
-        // Version 1 writes a number that no machine has where there is no limit.
+        // cgroup version 1 has a number beyond any machine's memory where no limit is set.
         memory::of_machine_by(root).is_none_or(|machine| limit < machine)
     })?;
     let beside = memory::beside_bytes(settings, settings.memory_bytes);

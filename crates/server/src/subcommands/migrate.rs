@@ -6,7 +6,7 @@
 //! Tests: tests/migrate.rs, and at the end of the children.
 
 pub mod wire; // what is asked and answered, within bounds
-pub mod findings; // what is told of a server
+pub mod findings; // the results of a check
 pub mod redis;
 pub mod memcached;
 

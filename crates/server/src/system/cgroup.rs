@@ -1,7 +1,7 @@
-//! Control groups: how much memory and processor time this process may take, versions 1 and 2.
+//! Control groups: the memory and processor limits of this process, versions 1 and 2.
 //!
-//! The tightest limit along the path of a group counts. Where the system tells nothing, there is no
-//! limit. Tests: at the end of this file, over made-up trees of files.
+//! The tightest limit along the path of a group applies. If the system reports none, there is no
+//! limit. Tests: at the end of this file, with temporary trees of files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub fn cpu_thousandths(root: &Path) -> Option<u64> {
                 let (quota, period) = text.trim().split_once(' ')?;
                 (quota.parse().ok()?, period.parse().ok()?)
             } else {
-                // -1 is no number here, and no limit there.
+                // -1 is not a number here, and no limit there.
                 let quota = number(&folder.join("cpu.cfs_quota_us"))?;
                 let period = number(&folder.join("cpu.cfs_period_us"))?;
                 (quota as u64, period as u64)

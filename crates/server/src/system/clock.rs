@@ -1,12 +1,12 @@
-//! Clock: the time that a whole batch of requests shares, and the wall clock by it.
+//! Clock: the time that a whole batch of requests shares, and its conversion to wall-clock time.
 //!
-//! Each event loop reads the machine's clock once a turn and sets the engine's clock to it, so an
-//! operation on the cache costs no clock call. While all loops sleep the engine's time stands
-//! still; a loop refreshes it before it serves anybody. For a loop that executes a script or a
-//! transaction it also stands still ([`LoopClock::hold`]): these see one moment.
+//! Each event loop reads the machine's clock once per iteration and sets the engine's clock to it,
+//! so an operation on the cache needs no clock call. While all loops sleep the engine's time stands
+//! still; a loop refreshes it before it serves a client. It also stands still for a loop that
+//! executes a script or a transaction ([`LoopClock::hold`]): these see one moment.
 //!
-//! The engine's time never goes back and no step of the wall clock moves it. What is told or asked
-//! as a Unix time goes through [`WallClock`], which is the distance between the two.
+//! The engine's time never goes back, and a step of the wall clock does not move it. Unix times are
+//! converted by [`WallClock`], which holds the distance between the two.
 //!
 //! Tests of a server in their own process use [`LoopClock::stopped`]: a clock that moves only when
 //! they advance it.
@@ -27,7 +27,7 @@ thread_local! {
     static HELD_US: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Where the time comes from.
+/// The source of the time.
 #[derive(Debug)]
 enum Source {
     /// The machine's clock.
@@ -74,8 +74,8 @@ impl LoopClock {
         LoopClock::over(SystemClock::going_on(origin))
     }
 
-    /// A clock that starts at zero and stands still until [`LoopClock::advance_ms`] moves it. Its
-    /// wall clock goes with it, from the machine's present time.
+    /// Creates a clock that starts at zero and stands still until [`LoopClock::advance_ms`] moves
+    /// it. Its wall clock moves with it, from the machine's present time.
     #[must_use]
     pub fn stopped() -> LoopClock {
         let source = Source::Stopped(AtomicU64::new(0));
@@ -108,7 +108,7 @@ impl LoopClock {
         }
     }
 
-    /// What it counts from, for a server after this one; zero for a stopped clock.
+    /// Its origin, for the next server; zero for a stopped clock.
     #[must_use]
     pub fn origin(&self) -> u64 {
         match &*self.source {
@@ -157,8 +157,8 @@ impl LoopClock {
         (now, us)
     }
 
-    /// Moves the engine's clock to the present and has it stand still there for the calling thread
-    /// until the result is dropped; who holds it already goes on.
+    /// Moves the engine's clock to the present and stops it there for the calling thread until the
+    /// result is dropped; a nested hold keeps the time.
     ///
     /// Cost: two readings of the machine's clock.
     #[inline]
@@ -173,8 +173,8 @@ impl LoopClock {
         HeldClock(Some(self))
     }
 
-    /// Has the engine's clock stand still for the calling thread, until the result is dropped, at a
-    /// moment that lies ahead for no thread: what it lets expire is over for a script, too.
+    /// Stops the engine's clock for the calling thread, until the result is dropped, at a moment
+    /// that is not ahead of any thread's: items that expire by it have expired for a script, too.
     #[must_use]
     pub fn hold_settled(&self) -> HeldClock<'_> {
         self.engine.hold_settled();
@@ -199,27 +199,27 @@ impl Drop for HeldClock<'_> {
         if let Some(clock) = self.0 {
             HELD_US.set(0);
             clock.engine.release();
-            // What follows on this thread is executed after what took this long.
+            // Later work on this thread runs after the time that this took.
             clock.refresh();
         }
     }
 }
 
-/// Distance from which a step of the wall clock is one, in microseconds. Less is how it was
-/// rounded: a deadline that was given as a Unix time has to be told as the same one.
+/// Smallest distance that counts as a step of the wall clock, in microseconds. Less is rounding: a
+/// deadline given as a Unix time has to be returned as the same one.
 const STEP_US_MIN: i64 = 1_000;
-/// Longest time between the readings of two clocks that are taken for one moment.
+/// Longest time between the readings of two clocks that count as one moment.
 const APART_US_MAX: u64 = 100;
-/// Readings until one is taken as it is.
+/// Readings after which one is accepted as it is.
 const READINGS_MAX: u32 = 10;
 
 /// Unix times by the engine's moments, and back.
 ///
-/// All that tells or takes a Unix time reads this one number, so all of it agrees.
+/// All conversions of Unix times read this one number, so they agree.
 #[derive(Debug)]
 pub struct WallClock {
-    /// Unix time in milliseconds at the engine's time zero; below zero if the wall clock has been
-    /// set to before 1970 and some.
+    /// Unix time in milliseconds at the engine's time zero; negative if the wall clock was set to
+    /// before 1970, or shortly after.
     // Relaxed: a number that orders nothing.
     unix_ms_at_zero: AtomicI64,
     /// The clock that this follows.
@@ -244,7 +244,7 @@ impl WallClock {
         u64::try_from(unix_ms).unwrap_or(0)
     }
 
-    /// The engine's moment of a Unix time in milliseconds; `None` if it lies before the start.
+    /// The engine's moment of a Unix time in milliseconds; `None` if it is before the start.
     #[inline]
     #[must_use]
     pub fn instant(&self, unix_ms: i64) -> Option<Instant> {
@@ -253,7 +253,7 @@ impl WallClock {
     }
 
     /// Unix time in microseconds when the engine's clock shows `now`, or later if the machine's
-    /// clock has gone on since and the engine's is not held.
+    /// clock has advanced since and the engine's is not held.
     #[must_use]
     pub fn unix_us(&self, now: Instant) -> u64 {
         let us = match HELD_US.get() {
@@ -265,12 +265,12 @@ impl WallClock {
         u64::try_from(zero.saturating_add(after_zero)).unwrap_or(0)
     }
 
-    /// Steps by so many milliseconds, as somebody does who sets the machine's clock.
+    /// Steps by `ms` milliseconds, as if the machine's clock were set.
     pub fn step_ms(&self, ms: i64) {
         self.unix_ms_at_zero.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Looks whether the machine's wall clock has stepped, and goes with it; returns by how many
+    /// Checks whether the machine's wall clock has stepped, and follows it; returns by how many
     /// milliseconds.
     pub fn follow(&self) -> Option<i64> {
         if matches!(*self.source, Source::Stopped(_)) {
@@ -330,7 +330,7 @@ pub fn unix_s() -> i64 {
     unix_us().div_euclid(1_000_000)
 }
 
-/// A moment in seconds since 1970, as HTTP and people write it.
+/// A moment in seconds since 1970, in HTTP's or a readable format.
 #[must_use]
 pub fn date(unix_s: i64) -> String {
     /// The last second of the year 9999, behind which dates have no such form.

@@ -1,7 +1,7 @@
-//! Named file: one that an operator has named, read without ever waiting for it.
+//! Named file: a file named by an operator, read without blocking.
 //!
-//! Whoever looks at such files again while the server runs has other work too: a pipe in the place
-//! of one, which opens when somebody writes to it, would stop that work for good.
+//! Threads that read such files again at run time have other work too: a named pipe in place of a
+//! file, which opens only with a writer, would block that work forever.
 //!
 //! Tests: at the end of this file; tests/startup_errors.rs.
 

@@ -1,8 +1,8 @@
-//! Poller: how an event loop learns which sockets are ready.
+//! Poller: reports to an event loop which sockets are ready.
 //!
-//! Edge-triggered epoll: a connection is registered once and never touched again while its
-//! requests flow. Whoever gets an edge must go on until nothing is left, which the connection's
-//! [`Stream`](crate::net::stream::Stream) tells.
+//! Edge-triggered epoll: a connection is registered once and never touched again while its requests
+//! flow. After an edge the loop has to continue until nothing is left, which the connection's
+//! [`Stream`](crate::net::stream::Stream) knows.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,14 +14,14 @@ use rustix::io::Errno;
 /// Events taken from the system in one call.
 const EVENTS_MAX: usize = 512;
 
-/// What to wait for.
+/// The events to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Edges of "something to read".
+    /// Edges of readability.
     Reads,
-    /// Edges of "something to read" and "room to write".
+    /// Edges of readability and writability.
     ReadsAndWrites,
-    /// Reported anew in each wait while there is something to read.
+    /// Reported in each wait while the socket is readable.
     Level,
 }
 
@@ -42,13 +42,13 @@ impl Interest {
 pub struct Ready {
     /// The token it was registered with.
     pub token: u64,
-    /// There is something to read, or the end of it.
+    /// The socket is readable, or its end was received.
     pub readable: bool,
-    /// There may be room to write.
+    /// The socket may be writable.
     pub writable: bool,
     /// The peer is done sending or the connection is broken: read to the end.
     pub hung_up: bool,
-    /// The connection is over in both directions: nobody reads an answer.
+    /// The connection is closed in both directions: no reply can be read.
     pub gone: bool,
 }
 
@@ -85,7 +85,7 @@ impl Poller {
         )
     }
 
-    /// Changes what a registered socket is waited for; an edge that is due is reported again.
+    /// Changes the events that a registered socket waits for; a pending edge is reported again.
     ///
     /// # Errors
     /// The system's, when it is out of memory.
@@ -158,8 +158,8 @@ impl Ready {
 pub struct Waker(OwnedFd);
 
 impl Waker {
-    /// A waker, to be registered with [`Interest::Reads`]: each call is an edge, so nobody needs
-    /// to read it empty.
+    /// Creates a waker, to be registered with [`Interest::Reads`]: each call is an edge, so it need
+    /// not be read.
     ///
     /// # Errors
     /// The system's, when it is out of files.

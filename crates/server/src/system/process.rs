@@ -1,13 +1,13 @@
-//! Process: what the system knows about this process and its machine.
+//! Process: facts of the system about this process and its machine.
 //!
-//! Read when somebody asks; where the system tells nothing, there is nothing to show.
+//! They are read on request; facts that the system does not report are missing.
 
 /// Clock ticks a second in Linux's process statistics.
 const TICKS_PER_S: u64 = 100;
 /// Bytes of a page in Linux's process statistics.
 const PAGE_BYTES: u64 = 4096;
 
-/// Time on the processor, in microseconds.
+/// Processor time, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
     /// In the program.
@@ -16,7 +16,7 @@ pub struct Cpu {
     pub system_us: u64,
 }
 
-/// The process's time on the processor so far.
+/// The processor time of the process so far.
 #[must_use]
 pub fn cpu() -> Option<Cpu> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;

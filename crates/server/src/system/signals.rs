@@ -1,4 +1,4 @@
-//! Signals: SIGTERM and SIGINT ask the server to finish and exit, SIGHUP to read its files anew;
+//! Signals: SIGTERM and SIGINT ask the server to finish and exit, SIGHUP to reload its files;
 //! SIGUSR1, SIGUSR2 and SIGXFSZ do nothing.
 //!
 //! The first arrives as a byte on a socket that an event loop polls, so none is lost between a
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::{flag, low_level};
 
-/// Exit status when a second signal cuts the drain short, or when there is none because an event
-/// loop stands still.
+/// Exit status when a second signal cuts the drain short, or when no drain is possible because an
+/// event loop is stalled.
 pub(crate) const IMPATIENT_STATUS: i32 = 1;
 
-/// From now on a file that may not become as long (`ulimit -f`) is an error to who writes it, and
-/// not the end of the process.
+/// From now on exceeding the file size limit (`ulimit -f`) is a write error instead of the end of
+/// the process.
 ///
 /// # Errors
 /// The system's.
@@ -32,7 +32,7 @@ pub fn outlive_file_limits() -> io::Result<()> {
 pub struct Hangups(UnixStream);
 
 impl Hangups {
-    /// Takes over SIGHUP, for who made this and all who did before.
+    /// Takes over SIGHUP, for this and all earlier instances.
     ///
     /// # Errors
     /// The system's, when it is out of files.
@@ -43,9 +43,9 @@ impl Hangups {
         Ok(Hangups(receiver))
     }
 
-    /// Whether one has come since the last time.
+    /// Whether a signal has arrived since the last call.
     pub fn take(&mut self) -> bool {
-        // Several that came in quick succession are one.
+        // Several in quick succession count as one.
         io::Read::read(&mut self.0, &mut [0; 64]).is_ok_and(|bytes| bytes > 0)
     }
 }
@@ -78,7 +78,7 @@ impl Signals {
             flag::register(signal, Arc::clone(&once))?;
             low_level::pipe::register(signal, sender.try_clone()?)?;
         }
-        // Habit sends these to servers, for logs to be opened anew; unasked they end a process.
+        // Operators send these to servers to reopen logs; unhandled they end a process.
         for signal in [SIGUSR1, SIGUSR2] {
             flag::register(signal, Arc::default())?;
         }
@@ -104,7 +104,7 @@ impl Signals {
         Ok((Signals { receiver, told }, stopper))
     }
 
-    /// Whether a signal has come, also while nobody polls.
+    /// Whether a signal has arrived, also while no thread polls.
     #[must_use]
     pub fn told(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.told)

@@ -1,4 +1,4 @@
-//! Ticker: a thread that serves nobody and does a little from time to time.
+//! Ticker: a background thread that does a little work periodically.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -12,7 +12,7 @@ use rustix::thread::set_current_timer_slack;
 /// shortest ones.
 const SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
-/// What the thread is told.
+/// A message to the thread.
 #[derive(Debug)]
 enum Bidding {
     Tick,
@@ -21,7 +21,7 @@ enum Bidding {
     Stop,
 }
 
-/// Has the thread tick before its time.
+/// Makes the thread tick before its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Nudge(Sender<Bidding>);
 
@@ -32,7 +32,7 @@ impl Nudge {
     }
 }
 
-/// The running thread; it goes on no longer than until this and all who nudge it are dropped.
+/// The running thread; it ends when this and all its nudges are dropped.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     orders: Sender<Bidding>,
@@ -62,7 +62,7 @@ impl Ticker {
                 };
                 pause = tick();
                 if let Some(done) = done {
-                    // A caller that is gone needs no report.
+                    // A caller that has ended needs no report.
                     let _ = done.send(());
                 }
             }
@@ -71,12 +71,12 @@ impl Ticker {
         Ok(Ticker { orders, thread })
     }
 
-    /// What wakes the thread.
+    /// A handle that wakes the thread.
     pub(crate) fn nudge(&self) -> Nudge {
         Nudge(self.orders.clone())
     }
 
-    /// Has the thread tick now and waits until it has.
+    /// Makes the thread tick now and waits until it has.
     pub(crate) fn tick_now(&self) {
         let (done, is_done) = channel();
         // A thread that has ended drops the sender, which ends the wait.
@@ -86,7 +86,7 @@ impl Ticker {
 
     /// Stops the thread and waits for its end.
     pub(crate) fn stop(self) {
-        // It is gone if the thread is.
+        // It fails only if the thread has ended.
         let _ = self.orders.send(Bidding::Stop);
         // A panic has ended the whole process already.
         let _ = self.thread.join();

@@ -1,19 +1,19 @@
-//! Client handover: what the event loops give up for a new process, and how far they are.
+//! Client handover: the connections that the event loops hand over to a new process.
 //!
-//! The acceptor begins one and wakes the loops. Each gives up its connections between two requests
-//! ([`ClientHandover::give`]), ends those that cannot go over, and says that it has settled: from
-//! then on it runs no request. The acceptor ends the handover of clients when the new process did
-//! not come, and the loops go on as before.
+//! The acceptor starts a handover and wakes the loops. Each hands over its connections between two
+//! requests ([`ClientHandover::give`]), ends those that cannot move, and reports that it has
+//! settled: from then on it executes no request. If the new process fails, the acceptor ends the
+//! handover, and the loops continue as before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::net::mailbox::{Arrival, Mailbox};
 
-/// What the loops and the acceptor share.
+/// The state shared by the loops and the acceptor.
 #[derive(Debug, Default)]
 pub(crate) struct ClientHandover {
-    /// Odd while one is under way; each beginning and each end is one more.
+    /// Odd while a handover is in progress; each start and each end adds one.
     // Release and Acquire: a loop that sees the number sees every connection posted before.
     number: AtomicU64,
     given: Mutex<HandedOver>,
@@ -27,19 +27,19 @@ struct HandedOver {
 }
 
 impl ClientHandover {
-    /// The present number; one is under way if it is odd.
+    /// The current number; a handover is in progress if it is odd.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)
     }
 
-    /// Asks all loops to give up their connections.
+    /// Asks all loops to hand over their connections.
     pub(crate) fn begin(&self, loops: &[Mailbox]) {
         *self.lock() = HandedOver::default();
         self.step(loops);
     }
 
-    /// Has them go on; what they have given up.
+    /// Ends the handover: the loops continue; returns the connections handed over so far.
     pub(crate) fn end(&self, loops: &[Mailbox]) -> Vec<Arrival> {
         self.step(loops);
         self.take()
@@ -50,8 +50,8 @@ impl ClientHandover {
         loops.iter().for_each(|mailbox| mailbox.waker.wake());
     }
 
-    /// Gives a connection up, in the handover of clients with this number; or it is over, and the
-    /// connection comes back.
+    /// Hands over a connection, in the handover with this number; returns it if that handover has
+    /// ended.
     pub(crate) fn give(&self, number: u64, arrival: Arrival) -> Option<Arrival> {
         let mut given = self.lock();
         if self.number() != number {
@@ -61,7 +61,7 @@ impl ClientHandover {
         None
     }
 
-    /// Notes that a loop has settled.
+    /// Records that a loop has settled.
     pub(crate) fn settle(&self, number: u64) {
         let mut given = self.lock();
         given.settled += usize::from(self.number() == number);

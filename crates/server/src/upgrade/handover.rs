@@ -1,18 +1,18 @@
-//! Handover: what an old server and a new one say to each other, by the socket of `--control`.
+//! Handover: the protocol between an old server and a new one, on the socket of `--control`.
 //!
 //! ```text
 //! new process                                   old server
 //! ask (versions)         ------------------>
 //!                        <------------------  offer, with its listening sockets: it serves on
 //! all that can fail has been done
-//! take                   ------------------>  takes nobody in, answers what it has received
+//! take                   ------------------>  stops accepting, answers received requests
 //!                        <------------------  clients, with their connections; yours
-//! everything runs, and accepts nobody yet
+//! everything runs, and accepts no client yet
 //! mine                   ------------------>
-//!                        <------------------  go: from here on there is one server, the new one
+//!                        <------------------  go: from here on only the new server serves
 //! ```
 //!
-//! Until `go` an end leaves the old one serving. Why: docs/decisions/0056; tests/takeover.rs.
+//! A failure before `go` keeps the old server serving. Why: docs/decisions/0056; tests/takeover.rs.
 
 mod wire; // messages with descriptors
 pub(crate) mod control_socket; // the socket of --control

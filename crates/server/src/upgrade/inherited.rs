@@ -1,10 +1,10 @@
 //! Inherited: listening sockets that a service manager passes at the start.
 //!
-//! A socket that is called like a protocol, `memcached`, `resp` or `http`, or with `-tls` behind
-//! it, takes the place of that protocol's addresses: the manager says where it is. Its name is that
-//! of its unit (`cellar-resp.socket`) or what the unit says (`FileDescriptorName=resp`). Others are
-//! those that an earlier run of this server has had the manager keep: they are open already for
-//! whoever listens at their addresses, and forgotten where nobody does.
+//! A socket named like a protocol, `memcached`, `resp` or `http`, optionally with `-tls` behind it,
+//! replaces that protocol's addresses: the manager sets the address. Its name is that of its unit
+//! (`cellar-resp.socket`) or the one set in the unit (`FileDescriptorName=resp`). Others were
+//! stored in the manager by an earlier run of this server: a listener for their address uses them,
+//! and without one they are removed.
 //!
 //! Source: sd_listen_fds(3). Tests: tests/activation.rs.
 
@@ -25,19 +25,18 @@ use crate::upgrade::notify;
 
 /// The variable with the names, between colons.
 const NAMES: &str = "LISTEN_FDNAMES";
-/// What stands before the names of those that the manager keeps for this server.
+/// The prefix of the names of sockets that the manager stores for this server.
 const KEPT: &str = "kept-";
 
-/// What was passed.
+/// The sockets that were passed.
 #[derive(Debug, Default)]
 pub(crate) struct Inherited {
-    /// Names of kept sockets by where they listen.
+    /// Names of stored sockets by address.
     kept: BTreeMap<String, String>,
 }
 
 impl Inherited {
-    /// Takes over the sockets that were passed, into `open`; settings that a passed socket goes
-    /// before are changed.
+    /// Adds the passed sockets to `open`; changes the settings that a passed socket overrides.
     ///
     /// # Errors
     /// [`Error::Socket`] for one that nothing is known to do with.
@@ -78,7 +77,7 @@ impl Inherited {
         Ok(inherited)
     }
 
-    /// Has the manager keep what the next run needs, and forget what nobody listens at any more.
+    /// Stores the sockets for the next run in the manager, and removes those without a listener.
     pub(crate) fn keep(&self, listeners: &mut [Listener]) {
         let is_listened_at = |place: &str| listeners.iter().any(|one| place_of(one) == place);
         for (place, name) in &self.kept {
@@ -107,7 +106,7 @@ impl Inherited {
     }
 }
 
-/// Where a listener is, without a word on TLS.
+/// The address of a listener, with or without TLS.
 fn place_of(listener: &Listener) -> String {
     match &listener.address {
         Address::Tls(address) => address.clone(),
@@ -115,12 +114,12 @@ fn place_of(listener: &Listener) -> String {
     }
 }
 
-/// What a socket is called that the manager keeps: colons stand between names.
+/// The name of a stored socket: colons separate names.
 fn name_of(place: &str) -> String {
     format!("{KEPT}{}", place.replace(':', "."))
 }
 
-/// What is spoken at a socket with this name, and whether over TLS.
+/// The protocol of a socket with this name, and whether it uses TLS.
 fn meaning(name: &str) -> Option<(Protocol, bool)> {
     let name = name.strip_suffix(".socket").unwrap_or(name);
     let name = name.strip_prefix("cellar-").unwrap_or(name);

@@ -1,9 +1,8 @@
-//! Notify: what the service manager that started the server is told: that it is ready, reads its
-//! settings anew, stops, or has a new process; and which sockets it is to keep for the next start.
+//! Notify: messages to the service manager that started the server: that it is ready, reloads its
+//! settings, stops, or has a new process; and which sockets to store for the next start.
 //!
-//! systemd names a socket in a variable; without one nobody is told. A manager that does not listen
-//! is no reason to do anything else. Source: sd_notify(3). Tests: tests/notify.rs,
-//! tests/activation.rs.
+//! systemd names its socket in a variable; without it nothing is sent. A manager that does not
+//! listen changes nothing. Source: sd_notify(3). Tests: tests/notify.rs, tests/activation.rs.
 
 use std::env;
 use std::ffi::OsStr;
@@ -24,23 +23,23 @@ const VARIABLE: &str = "NOTIFY_SOCKET";
 /// The variable that says how many files are kept for the service.
 const STORE_VARIABLE: &str = "FDSTORE";
 
-/// What there is to tell.
+/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// It serves; also that settings have been read anew.
+    /// It serves; also that settings have been reloaded.
     Ready,
-    /// It reads its settings anew.
+    /// It reloads its settings.
     Reloading,
-    /// It was told to stop.
+    /// It is stopping.
     Stopping,
-    /// Another process takes its place.
+    /// Another process replaces it.
     Successor(i32),
 }
 
-/// Tells it.
+/// Sends a message.
 pub(crate) fn tell(notice: Notice) {
     if let Some(name) = env::var_os(VARIABLE) {
-        // Nobody is left to hear that it was not heard.
+        // A failure cannot be reported anywhere.
         let _ = send(&name, &text(notice), None);
     }
 }
@@ -52,15 +51,15 @@ pub(crate) fn keeps_sockets() -> bool {
     most.is_some_and(|most| most > 0) && env::var_os(VARIABLE).is_some()
 }
 
-/// Has it keep a socket, under this name, and pass it to the next server that it starts; whether
-/// it was told.
+/// Stores a socket in the manager, under this name, for the next server that it starts; returns
+/// whether the message was sent.
 pub(crate) fn keep(name: &str, socket: BorrowedFd<'_>) -> bool {
     let text = format!("FDSTORE=1\nFDNAME={name}");
     let told = env::var_os(VARIABLE).map(|to| send(&to, &text, Some(socket)));
     told.is_some_and(|told| told.is_ok())
 }
 
-/// Has it close a socket that it has kept.
+/// Makes the manager close a stored socket.
 pub(crate) fn keep_no_more(name: &str) {
     if let Some(to) = env::var_os(VARIABLE) {
         let text = format!("FDSTOREREMOVE=1\nFDNAME={name}");

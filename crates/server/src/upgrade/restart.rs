@@ -1,7 +1,7 @@
-//! Restart: how a server goes on with the cache of one before it.
+//! Restart: reuses the cache of an earlier server.
 //!
-//! The engine does it for items; what stands beside them is in `names.rs`. What became of it is
-//! told in one line of the log, and by figures as long as the server lives.
+//! The engine handles the items; the data beside them is in `names.rs`. The result is logged in one
+//! line, and reported by metrics as long as the server runs.
 //!
 //! Why: docs/decisions/0058. Page: docs/guide/restart.md. Tests: tests/restart.rs.
 
@@ -18,22 +18,22 @@ use crate::keyspace::names::{KnownNames, Names};
 use crate::system::clock::LoopClock;
 use crate::system::signals;
 
-/// Memory of a killed server whose items are checked before this one serves, if there is no more:
-/// that takes a tenth of a second.
+/// Memory of a killed server up to which its items are checked before this one serves: that takes a
+/// tenth of a second.
 const CHECKED_BEFORE_BYTES: u64 = 16 << 20;
 
-/// A directory in which memory outlives the server, and what was found there.
+/// A directory whose memory outlives the server, and what was found there.
 pub struct PersistentDir {
     dir: Arc<StateDir>,
     named: Result<KnownNames, String>,
 }
 
 impl PersistentDir {
-    /// Opens the directory of the settings, if they name one; `memory` is what an old server that
-    /// lets go of it has open.
+    /// Opens the directory of the settings, if set; `memory` is the open file of an old server that
+    /// hands it over.
     ///
     /// # Errors
-    /// Why it cannot be used, in one line.
+    /// A one-line message if it cannot be used.
     pub fn open(
         settings: &Settings,
         memory: Option<OwnedFd>,
@@ -64,15 +64,15 @@ impl PersistentDir {
         }))
     }
 
-    /// The clock with which the server goes on.
+    /// The clock that the server continues.
     #[must_use]
     pub fn clock(persistent_dir: Option<&PersistentDir>) -> LoopClock {
         let origin = persistent_dir.and_then(|persistent_dir| persistent_dir.dir.clock_origin());
         origin.map_or_else(LoopClock::new, LoopClock::going_on)
     }
 
-    /// How the engine is to use the directory for databases like these, which become those that
-    /// were noted.
+    /// The engine's options for the directory, for databases like these, which become the recorded
+    /// ones.
     #[must_use]
     pub fn options(
         &self,
@@ -103,8 +103,8 @@ impl PersistentDir {
         }
     }
 
-    /// Notes from now on what outlives the server beside the cache that was made; the content types
-    /// that there are.
+    /// Records from now on what outlives the server beside this cache; returns the known content
+    /// types.
     ///
     /// # Errors
     /// If the file of names cannot be written.
@@ -126,7 +126,8 @@ impl PersistentDir {
     }
 }
 
-/// Leaves a cache to the next server, if its memory outlives this one. Nobody may use it any more.
+/// Saves a cache for the next server, if its memory outlives this one. It must not be used
+/// afterwards.
 pub fn leave(cache: &Cache) {
     if let Some(sealed) = cache.checkpoint() {
         sealed.leave();
@@ -134,7 +135,7 @@ pub fn leave(cache: &Cache) {
     }
 }
 
-/// Tells in the log what became of the cache of a server before this one.
+/// Logs the result of restoring the cache of an earlier server.
 pub fn tell(restored: &Restored) {
     let Restored {
         items,

@@ -33,7 +33,7 @@ fn shares(list: &NodeList) -> Vec<u64> {
     shares
 }
 
-/// Slots that have another node in the second list, and slots of nodes that are in one alone.
+/// Number of slots that move between the lists, and of slots of nodes that are only in one list.
 fn moved(before: &NodeList, after: &NodeList) -> (usize, usize) {
     let (old, new) = (Owners::of(before), Owners::of(after));
     let name = |list: &NodeList, node: u16| list.nodes()[usize::from(node)].name.clone();
@@ -52,7 +52,7 @@ fn no_share_is_above_its_bound_for_3_to_1000_even_nodes() {
     for count in counts.chain([500, 861, 910, 911, 963, 964, 999, 1_000]) {
         let mean = f64::from(SLOTS) / count as f64;
         let most = *shares(&even("node", count)).iter().max().unwrap() as f64;
-        // Where no whole number lies between the mean and 1.05 times the mean, the next one.
+        // Without a whole number between the mean and 1.05 times the mean, the next one.
         assert!(
             most <= (1.05 * mean).max(mean.ceil()),
             "{count} nodes: {most} of {mean}"

@@ -1,7 +1,7 @@
-//! Queue: log lines on their way to standard error, written by a thread of its own.
+//! Queue: log lines on their way to standard error, written by their own thread.
 //!
-//! A log that nobody reads, or that cannot be written, costs lines and nothing else: who logs
-//! never waits, and what finds no room or no disk is counted ([`dropped`]).
+//! A log that is not read, or cannot be written, loses lines and has no other effect: logging never
+//! blocks, and lines that do not fit into the queue or on the disk are counted ([`dropped`]).
 //!
 //! Invariant: nothing that can wait happens under the lock.
 //! Tests: below, tests/logs.rs.
@@ -17,11 +17,11 @@ use crate::config::limits::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
 
 /// How long the last lines may take before the process ends without them.
 const LAST_LINES: Duration = Duration::from_secs(2);
-/// Behind a line that was cut off.
+/// Appended to a truncated line.
 const CUT: &[u8] = b"... (cut off)\n";
 
 static QUEUE: LineQueue = LineQueue::new();
-/// Whether a thread takes lines out.
+/// Whether a thread writes the queued lines.
 // Relaxed: it is set once, before there are other threads.
 static HAS_WRITER: AtomicBool = AtomicBool::new(false);
 
@@ -88,7 +88,7 @@ impl LineQueue {
         self.gone.notify_all();
     }
 
-    /// Waits until all lines are written, at most so long; whether they are.
+    /// Waits until all lines are written, for a limited time; returns whether they are.
     fn wait_for_last(&self, most: Duration) -> bool {
         let is_busy = |all: &mut WaitingLines| all.is_writing || !all.lines.is_empty();
         let waited = self.gone.wait_timeout_while(self.lock(), most, is_busy);
@@ -136,7 +136,7 @@ pub(super) fn start() {
     HAS_WRITER.store(writer.is_ok(), Ordering::Relaxed);
 }
 
-/// Lines that were not written: nobody read the log, or it could not be written.
+/// Lines that were not written: the log was not read, or could not be written.
 #[must_use]
 pub fn dropped() -> u64 {
     QUEUE.dropped.load(Ordering::Relaxed)

@@ -20,10 +20,10 @@ pub enum Address {
 }
 
 impl Address {
-    /// The address that a text stands for.
+    /// Parses an address.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// A message if the text is invalid.
     pub fn parse(text: &str) -> Result<Address, String> {
         if let Some(path) = text.strip_prefix(UNIX) {
             let path = PathBuf::from(path);
@@ -46,10 +46,10 @@ impl Address {
         ))
     }
 
-    /// The addresses in a list with commas, or `off` for none.
+    /// Parses a list of addresses with commas, or `off` for none.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// A message if one of them is invalid.
     pub fn parse_all(text: &str) -> Result<Vec<Address>, String> {
         if text == "off" {
             return Ok(Vec::new());

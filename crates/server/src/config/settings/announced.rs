@@ -9,8 +9,8 @@ use crate::config::protocol::{ByProtocol, Protocol};
 pub type Announced = ByProtocol<Vec<Address>>;
 
 impl Announced {
-    /// Host and port for a client with or without TLS. If there is no address of this kind, the
-    /// other one.
+    /// Host and port for a client with or without TLS. Without an address of this kind, the other
+    /// one.
     #[must_use]
     pub fn place(&self, protocol: Protocol, is_tls: bool) -> Option<Place<'_>> {
         let all = self.of(protocol);
@@ -46,7 +46,7 @@ impl Announced {
         Ok(())
     }
 
-    /// Whether there is none.
+    /// Whether no address is announced.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         Protocol::ALL.iter().all(|&one| self.of(one).is_empty())

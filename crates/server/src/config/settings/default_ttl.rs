@@ -12,7 +12,7 @@ use std::fmt;
 use super::units::{parse_duration_ms, show_duration_ms};
 use crate::config::protocol::Protocol;
 
-/// Times to live in milliseconds; 0 is for ever.
+/// Times to live in milliseconds; 0 for none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefaultTtl {
     protocols: [u64; Protocol::COUNT],
@@ -20,7 +20,7 @@ pub struct DefaultTtl {
     databases: BTreeMap<u32, u64>,
 }
 
-/// What a part of the setting is for.
+/// The scope of a part of the setting.
 enum Scope {
     All,
     Protocol(Protocol),
@@ -28,10 +28,10 @@ enum Scope {
 }
 
 impl DefaultTtl {
-    /// Reads `10m`, `http=10m,resp:3=1h` or `0`.
+    /// Parses `10m`, `http=10m,resp:3=1h` or `0`.
     ///
     /// # Errors
-    /// What is no duration, or for nothing that there is.
+    /// A message if a duration or a scope is invalid.
     pub fn parse(text: &str) -> Result<DefaultTtl, String> {
         let mut all = None;
         let mut protocols = [None; Protocol::COUNT];
@@ -58,10 +58,10 @@ impl DefaultTtl {
         })
     }
 
-    /// Checks that there are the databases that it names, given how many there are.
+    /// Checks that the databases that it names exist, given their number.
     ///
     /// # Errors
-    /// Which one there is not.
+    /// The first one that does not exist.
     pub fn check(&self, databases: usize) -> Result<(), String> {
         match self.databases.last_key_value() {
             Some((&last, _)) if last as usize >= databases => Err(format!(
@@ -81,8 +81,8 @@ impl DefaultTtl {
         }
     }
 
-    /// What it is for, as it is written, and the time in milliseconds; each protocol, then the
-    /// databases that have their own.
+    /// The scopes, as they are written, and their times in milliseconds; each protocol, then the
+    /// databases with their own.
     pub fn scopes(&self) -> impl Iterator<Item = (String, u64)> {
         let protocols = Protocol::ALL.iter().zip(self.protocols);
         let protocols = protocols.map(|(protocol, ttl_ms)| (protocol.name().to_owned(), ttl_ms));

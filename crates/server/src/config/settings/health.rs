@@ -60,7 +60,7 @@ pub(super) fn command(config: Arg) -> Command {
         .args(tls_flags())
 }
 
-/// Reads the flags; defaults come from the settings.
+/// Parses the flags; defaults come from the settings.
 pub(super) fn options(
     matches: &ArgMatches,
     settings: impl FnOnce() -> Result<Settings, String>,

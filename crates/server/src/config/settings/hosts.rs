@@ -1,7 +1,7 @@
 //! Hosts: the host names that this server accepts over HTTP.
 //!
 //! A page from another site may resolve its own name to this server (DNS rebinding). Its requests
-//! still have that name in the field Host. Nobody can redirect an IP address, so the server always
+//! still have that name in the field Host. An IP address cannot be redirected, so the server always
 //! accepts addresses, and `localhost`. It accepts other names only if the operator set them, or if
 //! they are its own.
 //!
@@ -9,7 +9,7 @@
 
 use std::net::Ipv6Addr;
 
-/// What begins a row that stands for all names that end with the rest of it.
+/// The beginning of a row for all names with the rest as their end.
 const ANY_BEFORE: &str = "*.";
 
 /// The names that this server accepts besides addresses and `localhost`.
@@ -24,10 +24,10 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Reads names with commas between them, `*`, or `off` for none.
+    /// Parses names with commas between them, `*`, or `off` for none.
     ///
     /// # Errors
-    /// What is no name.
+    /// A message if a name is invalid.
     pub fn parse(text: &str) -> Result<Hosts, String> {
         let mut hosts = Hosts::default();
         if text == "off" {

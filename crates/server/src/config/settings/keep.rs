@@ -78,7 +78,7 @@ impl Keep {
     /// Checks that the databases exist, and that half of the memory is left for the others.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A message if that is not so.
     pub fn check(&self, databases: usize, memory_bytes: usize) -> Result<(), String> {
         let last = self.0.iter().flat_map(|share| &share.databases).max();
         if let Some(last) = last.filter(|&&last| last as usize >= databases) {

@@ -34,7 +34,7 @@ const FOREIGN_PREFIXES: [&str; 5] = [
     "CELLAR_PORT",
 ];
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The default.
@@ -47,7 +47,7 @@ pub enum Origin {
     Flag,
 }
 
-/// Settings, and where each came from.
+/// Settings, and the origin of each.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The settings.
@@ -58,7 +58,7 @@ pub struct Loaded {
     old_keys: Vec<String>,
 }
 
-/// What the process was started with.
+/// The arguments and environment that the process was started with.
 #[derive(Debug, Default)]
 struct Start {
     file: Option<String>,
@@ -80,13 +80,13 @@ enum Occasion {
 }
 
 impl Loaded {
-    /// Where the setting with this flag name came from.
+    /// The origin of the setting with this flag name.
     #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.origins.get(name).copied().unwrap_or(Origin::Default)
     }
 
-    /// The settings file, if there is one.
+    /// The settings file, if any.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         self.given.file.as_deref()

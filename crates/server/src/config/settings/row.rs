@@ -34,7 +34,7 @@ impl Row {
         (self.show)(settings)
     }
 
-    /// Whether it has the same value in both, secrets too.
+    /// Whether the setting has the same value in both, secrets too.
     #[must_use]
     pub fn is_same(&self, one: &Settings, other: &Settings) -> bool {
         match self.name {

@@ -3,7 +3,7 @@
 //! Wherever settings are shown, [`SECRET`] replaces a secret. It is not accepted as a secret, so
 //! that the output of `--print-config` does not start a server with it. Tests: table.rs.
 
-/// A token as it can stand in a header field.
+/// Parses a token, which has to be valid in a header field.
 ///
 /// Source: RFC 6750, section 2.1.
 pub(super) fn token(text: &str) -> Result<String, String> {

@@ -1,9 +1,9 @@
-//! Source: where the list of a cluster's nodes comes from, as an operator writes it.
+//! Source: the origin of a cluster's node list, as an operator writes it.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where the list comes from.
+/// The origin of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListSource {
     /// `file:PATH`: a file, read again when it changes.
@@ -31,10 +31,10 @@ const ETCD_CLUSTER: &str = "cellar";
 const ETCD_URLS_MAX: usize = 9;
 
 impl ListSource {
-    /// The source that a text stands for; none for `off`.
+    /// Parses a source; none for `off`.
     ///
     /// # Errors
-    /// How a source is written.
+    /// The format of a source.
     pub fn parse(text: &str) -> Result<Option<ListSource>, String> {
         match text.split_once(':') {
             None if text == "off" => Ok(None),

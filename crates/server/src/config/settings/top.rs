@@ -33,7 +33,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// What `cellar top` is asked to show.
+/// The options of `cellar top`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopOptions {
     /// The server.

@@ -33,7 +33,7 @@ const SHORT_UNITS: [(&str, usize); 4] = [
 /// Bytes of `64MiB`, `64m`, `1GiB`, `500MB` or a plain number; letters in either case.
 ///
 /// # Errors
-/// One line that says what a size looks like.
+/// One line with the format of a size.
 pub fn parse_size(text: &str) -> Result<usize, String> {
     let (digits, unit) = split_number(text);
     let factor = if unit.is_empty() {

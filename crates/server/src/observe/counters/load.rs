@@ -1,9 +1,10 @@
-//! Load: what one event loop has to do: its time, its requests, and how long they take.
+//! Load: the work of one event loop: its time, its requests, and their latency.
 //!
-//! A request takes from the moment at which the loop learned that the bytes of its connection were
-//! there until all replies of the turn were handed to their sockets: one more reading of the clock
-//! for a whole turn. A request that waits beyond its turn, because its connection sent more than
-//! its share, counts from the turn that serves it; a large value from the turn that ends it.
+//! The latency of a request is from the moment when the loop learned that its connection was
+//! readable until all replies of the iteration were handed to their sockets: one more reading of
+//! the clock per iteration. A request that waits beyond its iteration, because its connection sent
+//! more than its share, counts from the iteration that serves it; a large value from the iteration
+//! that completes it.
 //!
 //! Tests: at the end of this file, tests/status.rs.
 
@@ -52,7 +53,7 @@ pub struct Latencies {
 pub struct LoadTotals {
     /// Latencies of each protocol.
     pub latency: [Latencies; Protocol::COUNT],
-    /// Time spent on turns that had something to do, in microseconds.
+    /// Time of iterations with work, in microseconds.
     pub busy_us: u64,
     /// Open connections of each protocol.
     pub connections: PerProtocol,
@@ -62,7 +63,7 @@ pub struct LoadTotals {
 }
 
 impl Load {
-    /// Counts a turn that took `us` and answered so many requests of each protocol.
+    /// Counts an iteration that took `us` and answered `requests` of each protocol.
     #[inline]
     pub fn note_turn(&self, requests: &PerProtocol, us: u64) {
         self.busy_us.add(us);
@@ -86,12 +87,12 @@ impl Load {
         self.connections[protocol as usize].add(u64::MAX);
     }
 
-    /// Notes what the buffers of all connections hold now.
+    /// Records the size of the buffers of all connections.
     pub fn set_buffer_bytes(&self, bytes: u64) {
         self.buffer_bytes.set(bytes);
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn read(&self) -> LoadTotals {
         LoadTotals {
@@ -119,7 +120,7 @@ impl Latencies {
         self.bins.iter().sum()
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Latencies) -> Latencies {
         let counted = |bin: usize| self.bins[bin].saturating_sub(earlier.bins[bin]);
@@ -130,15 +131,14 @@ impl Latencies {
     }
 }
 
-/// What this share of all requests in the bins stayed within, in microseconds; none without
-/// requests.
+/// The quantile of the requests in the bins, in microseconds; none without requests.
 #[must_use]
 pub fn quantile_us(bins: &[u64; BINS], share: f64) -> Option<f64> {
     (bins.iter().any(|&count| count > 0)).then(|| quantile(&BOUNDS_US, bins, share))
 }
 
-/// The value that this share of all stays below, by straight lines through the bins; what lies in
-/// the last bin counts as the last bound.
+/// The value that this share of all values stays below, interpolated linearly within a bin; values
+/// in the last bin count as the last bound.
 #[must_use]
 pub fn quantile(bounds: &[u64], counts: &[u64], share: f64) -> f64 {
     let all: u64 = counts.iter().sum();

@@ -1,17 +1,17 @@
-//! Pulse: whether an event loop goes on, and what it began last.
+//! Pulse: whether an event loop is running, and the request that it began last.
 //!
-//! The loop counts when a turn begins and when it ends, so the count is odd while it has something
-//! to do; an odd count that stays is a loop that stands still. Waiting for sockets is none.
+//! The loop counts the beginning and the end of each iteration, so the count is odd while it has
+//! work; an odd count that stays is a stalled loop. Waiting for sockets is even.
 //!
-//! Who looks: the watchdog, which alone writes what it has found.
+//! The watchdog reads it, and is the only writer of the stall time.
 
 use super::Counter;
 
-/// What [`Pulse::began`] says of a request over memcached's protocol.
+/// The value of [`Pulse::began`] for a memcached request.
 const MEMCACHED: u64 = 1;
-/// The same over HTTP.
+/// The same for HTTP.
 const HTTP: u64 = 2;
-/// The same of the first command of Redis's protocol; the others follow.
+/// The same for the first Redis command; the others follow.
 const RESP: u64 = 3;
 
 /// One event loop's pulse.
@@ -23,7 +23,7 @@ pub struct Pulse {
     stalled_ms: Counter,
 }
 
-/// What an event loop began last.
+/// The request that an event loop began last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Began {
     /// Nothing so far.
@@ -37,7 +37,7 @@ pub enum Began {
 }
 
 impl Pulse {
-    /// A turn begins, or ends; only the loop calls this.
+    /// Marks the beginning or the end of an iteration; only the loop calls this.
     #[inline]
     pub fn beat(&self) {
         self.turns.add(1);
@@ -61,20 +61,20 @@ impl Pulse {
         self.began.set(RESP + verb as u64);
     }
 
-    /// How often an iteration of the loop has begun or ended; even while it waits for sockets.
+    /// Number of beginnings and ends of iterations; even while the loop waits for sockets.
     #[must_use]
     pub fn beats(&self) -> u64 {
         self.turns.read()
     }
 
-    /// The number of the turn that is under way; `None` while the loop waits for sockets.
+    /// The number of the current iteration; `None` while the loop waits for sockets.
     #[must_use]
     pub fn turn(&self) -> Option<u64> {
         let turns = self.turns.read();
         (!turns.is_multiple_of(2)).then_some(turns)
     }
 
-    /// What it began last.
+    /// The request that it began last.
     #[must_use]
     pub fn began(&self) -> Began {
         match self.began.read() {
@@ -85,12 +85,12 @@ impl Pulse {
         }
     }
 
-    /// Counts a time that it stood still; only the watchdog calls this.
+    /// Counts a stall; only the watchdog calls this.
     pub fn note_stall(&self) {
         self.stalls.add(1);
     }
 
-    /// Notes for how long it has stood still, zero if it goes on; only the watchdog calls this.
+    /// Records how long it has stalled, zero if it is running; only the watchdog calls this.
     pub fn note_stalled_ms(&self, ms: u64) {
         self.stalled_ms.set(ms);
     }
@@ -101,7 +101,7 @@ impl Pulse {
         self.stalls.read()
     }
 
-    /// For how long it has stood still by now, in milliseconds.
+    /// How long it has been stalled so far, in milliseconds.
     #[must_use]
     pub fn stalled_ms(&self) -> u64 {
         self.stalled_ms.read()

@@ -1,8 +1,8 @@
-//! Times: how long the commands of Redis's protocol take on one event loop, and how they fail.
+//! Times: the durations and failures of Redis commands on one event loop.
 //!
-//! Commands of constant time are timed by sample: [`Calls::add`](super::Calls::add) says which
-//! calls; all others each time. What is told of all calls is what was measured of the timed ones,
-//! times calls over timed calls.
+//! Commands of constant time are sampled, as [`Calls::add`](super::Calls::add) decides; all others
+//! are always timed. Totals are extrapolated: the measured times, multiplied by calls over timed
+//! calls.
 //!
 //! Why, and how large the error is: docs/decisions/0049. Tests: at the end of this file,
 //! tests/resp_times.rs.
@@ -32,7 +32,7 @@ const SHOWN_BITS: u32 = 10;
 #[derive(Debug)]
 pub struct Times([OnceLock<Box<Record>>; Verb::COUNT]);
 
-/// What one loop knows of one command.
+/// One loop's record of one command.
 #[derive(Debug)]
 struct Record {
     rejected: Counter,
@@ -42,7 +42,7 @@ struct Record {
     bins: [Counter; BINS],
 }
 
-/// What is known of one command.
+/// The statistics of one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandTimes {
     /// Requests that were refused before they ran.
@@ -51,12 +51,12 @@ pub struct CommandTimes {
     pub failed: u64,
     /// Calls that were timed.
     pub timed: u64,
-    /// What they took together, in nanoseconds.
+    /// Their total time, in nanoseconds.
     ns: u64,
     bins: [u64; BINS],
 }
 
-/// The commands of which something is known, by `verb as usize`.
+/// The commands with statistics, by `verb as usize`.
 pub type TimesByCommand = BTreeMap<usize, Box<CommandTimes>>;
 
 impl Default for Times {
@@ -66,7 +66,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Notes a call that was timed.
+    /// Records a timed call.
     pub fn note(&self, verb: Verb, ns: u64) {
         let record = self.record(verb);
         record.timed.add(1);
@@ -144,14 +144,14 @@ impl CommandTimes {
         }
     }
 
-    /// What so many calls took together, in microseconds.
+    /// The extrapolated total time of `calls`, in microseconds.
     #[must_use]
     pub fn total_us(&self, calls: u64) -> u64 {
         let ns = u128::from(self.ns) * u128::from(calls) / u128::from(self.timed.max(1));
         u64::try_from(ns / 1_000).unwrap_or(u64::MAX)
     }
 
-    /// What one call takes on average, in nanoseconds.
+    /// The average time of a call, in nanoseconds.
     #[must_use]
     pub fn mean_ns(&self) -> u64 {
         self.ns / self.timed.max(1)
@@ -172,8 +172,8 @@ impl CommandTimes {
         0
     }
 
-    /// Of so many calls, how many took at most so many microseconds, in the steps of Redis that add
-    /// some.
+    /// The cumulative distribution of `calls`: how many took at most each bound in microseconds,
+    /// for those of Redis's bounds where the number grows.
     ///
     /// Source: Redis 7, `fillCommandCDF`; its bounds are those of a histogram of two digits.
     #[must_use]

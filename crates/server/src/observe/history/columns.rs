@@ -1,7 +1,7 @@
-//! Columns: the figures of a row, one table row a figure.
+//! Columns: the metrics of a row, one table row per metric.
 //!
-//! Counts become rates; what is a level is that at the end of the time. A figure that is not known,
-//! such as a hit ratio without reads, is no number.
+//! Counters become rates; gauges have their value at the end of the interval. An unknown metric,
+//! such as a hit ratio without reads, is NaN.
 
 use cellar_engine::Stats;
 
@@ -9,24 +9,24 @@ use super::Snapshot;
 use crate::config::protocol::Protocol;
 use crate::observe::counters::load::{Latencies, PerProtocol, quantile_us};
 
-/// One figure of a row.
+/// One metric of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What one of it is.
+    /// Its unit.
     pub unit: &'static str,
-    /// What it says.
+    /// Its description.
     pub help: &'static str,
-    /// Takes it out of two snapshots.
+    /// Computes it from two snapshots.
     read: fn(&Interval<'_>) -> Option<f64>,
 }
 
-/// The figures of a row, in the order of [`COLUMNS`].
+/// The metrics of a row, in the order of [`COLUMNS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowFigures(pub [f32; COLUMNS.len()]);
 
-/// What lies between two snapshots.
+/// The interval between two snapshots.
 pub(super) struct Interval<'a> {
     now: &'a Snapshot,
     before: &'a Snapshot,
@@ -40,7 +40,7 @@ const HTTP: usize = Protocol::Http as usize;
 
 macro_rules! columns {
     ($($name:ident $unit:literal $help:literal: $read:expr;)*) => {
-        /// All figures.
+        /// All metrics.
         pub const COLUMNS: &[Column] = &[$(Column {
             name: stringify!($name),
             unit: $unit,

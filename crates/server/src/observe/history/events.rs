@@ -1,6 +1,6 @@
-//! Events: what happened, and when; what happens again and again is told as one.
+//! Events: past events with their times; repeated ones are merged.
 //!
-//! Each kind has room of its own, so none drives another out.
+//! Each kind has its own limit, so no kind displaces another.
 //!
 //! Tests: at the end of this file.
 
@@ -11,18 +11,18 @@ use std::mem::size_of;
 const EVENTS_MAX: usize = 64;
 /// Longest detail, in bytes.
 pub const DETAIL_BYTES_MAX: usize = 160;
-/// PastEvents of a kind that follow each other within so many milliseconds are one.
+/// Events of a kind within so many milliseconds of each other are merged.
 const TOGETHER_MS: u64 = 10_000;
-/// Most bytes that all take.
+/// Most bytes of all events.
 pub const EVENTS_BYTES_MAX: usize =
     EventKind::ALL.len() * EVENTS_MAX * (size_of::<PastEvent>() + DETAIL_BYTES_MAX);
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// The server was ready.
     Started,
-    /// Somebody flushed a database, or everything.
+    /// A database, or all of them, were flushed.
     Flush,
     /// A setting was changed while the server ran.
     Config,
@@ -30,7 +30,7 @@ pub enum EventKind {
     Shed,
     /// Connections were closed because their clients did not read.
     Slow,
-    /// Connections were refused because there were as many as there may be.
+    /// Connections were refused because the limit was reached.
     Refused,
     /// An event loop stood still.
     Stalled,
@@ -66,19 +66,19 @@ impl EventKind {
 /// An event, or several of a kind that followed each other.
 #[derive(Clone, Debug)]
 pub struct PastEvent {
-    /// What it was.
+    /// Its kind.
     pub kind: EventKind,
-    /// The engine's moment of the first, in milliseconds.
+    /// The engine's time of the first occurrence, in milliseconds.
     pub from_ms: u64,
-    /// That of the last.
+    /// That of the last one.
     pub until_ms: u64,
     /// How many there were.
     pub count: u64,
-    /// More of it; empty if there is no more.
+    /// Details; may be empty.
     pub detail: Box<str>,
 }
 
-/// What happened, by kind.
+/// The past events, by kind.
 #[derive(Debug, Default)]
 pub(super) struct PastEvents([VecDeque<PastEvent>; EventKind::ALL.len()]);
 

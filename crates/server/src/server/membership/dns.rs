@@ -1,9 +1,9 @@
-//! DNS: a list of what a name stands for, as a headless service of Kubernetes has it.
+//! DNS: a node list from a DNS name, such as a headless service of Kubernetes.
 //!
-//! It is asked for on a thread of its own, each second. Behind a plain name are addresses: a node
-//! is called by its own, and has the ports that this one announces. Behind `_PROTOCOL._tcp.NAME`
-//! are SRV records: a node is called by its own, `HOST:PORT`, and speaks that protocol there. What
-//! cannot be answered changes nothing.
+//! It is resolved each second, on its own thread. A plain name has addresses: a node's name is its
+//! address, and its ports are those that this node announces. `_PROTOCOL._tcp.NAME` has SRV
+//! records: a node's name is its `HOST:PORT`, and it speaks that protocol there. A failed query
+//! changes nothing.
 
 mod records; // SRV records
 
@@ -26,30 +26,30 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The name, and what each of its nodes offers.
 pub(super) struct NamedList {
     name: String,
-    /// The protocol at the ports of SRV records, if the name has those.
+    /// The protocol at the ports of SRV records, if the name has such records.
     service: Option<Protocol>,
-    /// What this node announces, of which the ports are all nodes'.
+    /// What this node announces; its ports apply to all nodes.
     like: Announced,
 }
 
 impl NamedList {
-    /// The list of a name whose nodes all have these ports, but for those that records have.
+    /// Creates the list of a name whose nodes all have these ports, except those in records.
     ///
     /// # Errors
-    /// Ports that nobody can connect to, or a name of records that is none of a protocol.
+    /// Ports that no client can connect to, or a record name without a known protocol.
     pub(super) fn of(name: &str, like: Announced) -> Result<NamedList, String> {
         let list = NamedList {
             name: name.to_owned(),
             service: service(name)?,
             like,
         };
-        // It is to be known at the start.
+        // An error is to be reported at the start.
         let nodes = list.nodes(&[IpAddr::from([192, 0, 2, 1])]);
         nodes.map_err(|reason| format!("the nodes have the same ports as this one: {reason}"))?;
         Ok(list)
     }
 
-    /// Asks for the name again and again, until the end.
+    /// Resolves the name periodically, until the end.
     pub(super) fn follow(self, keeper: &Keeper, signals: &Receiver<Signal>) {
         let source = format!("dns:{}", self.name);
         loop {
@@ -61,10 +61,10 @@ impl NamedList {
         }
     }
 
-    /// What DNS has of the name now.
+    /// Resolves the name.
     ///
     /// # Errors
-    /// Why there is nothing of use.
+    /// A message if that yields no list.
     pub(super) fn look(&self) -> Result<NodeList, String> {
         if let Some(protocol) = self.service {
             return self.served(&records::look_up(&self.name)?, protocol);
@@ -86,8 +86,8 @@ impl NamedList {
         NodeList::of(nodes.collect())
     }
 
-    /// The nodes that records name. Those of one host cannot all have this node's other ports
-    /// there, so that they have none.
+    /// The nodes of SRV records. Several nodes of one host cannot all have this node's other ports
+    /// there, so they announce none.
     fn served(&self, records: &[ServiceRecord], protocol: Protocol) -> Result<NodeList, String> {
         let nodes = records.iter().map(|record| {
             let there = |other: &&ServiceRecord| other.address == record.address;
@@ -108,7 +108,7 @@ impl NamedList {
         NodeList::of(nodes.collect())
     }
 
-    /// What this node announces, at another host.
+    /// This node's announcement, at another host.
     fn at(&self, host: IpAddr) -> Announced {
         let mut announced = Announced::default();
         for protocol in Protocol::ALL {
@@ -128,8 +128,8 @@ impl NamedList {
     }
 }
 
-/// The protocol of a name of SRV records, `_redis._tcp.NAME`; none of another name. As Kubernetes
-/// calls ports, a name may say before it what carries the protocol: `_tcp-redis`.
+/// The protocol of an SRV record name, `_redis._tcp.NAME`; none for other names. As in port names
+/// of Kubernetes, the transport may precede it: `_tcp-redis`.
 fn service(name: &str) -> Result<Option<Protocol>, String> {
     let Some(behind) = name.strip_prefix('_') else {
         return Ok(None);

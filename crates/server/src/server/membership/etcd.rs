@@ -1,21 +1,21 @@
-//! Etcd: a list of what is registered there, each node under a lease of its own.
+//! Etcd: a node list from registrations in etcd, each under its node's own lease.
 //!
 //! ```text
-//! empty  -> lease -> registered -> [ look -> give up -> say so -> look -> all say so: take ]...
+//! empty  -> lease -> registered -> [ look -> release -> report -> look -> all report: take ]...
 //!   ^                                                                                     |
-//!   +--------------------- the lease is lost, or the server stops: all is given up -------+
+//!   +--------------------- the lease is lost, or the server stops: all is released -------+
 //! ```
 //!
-//! The follower looks at all that is registered whenever a watch or a renewal says that something
-//! has changed; the renewer keeps the lease; the watcher is a help that nothing depends on.
+//! The follower reads all registrations when a watch or a renewal reports a change; the renewer
+//! keeps the lease alive; the watcher only speeds this up.
 //!
-//! Invariants: a node registers that it follows a list only after it has given up what the list
-//! takes; it takes slots only when one snapshot shows that all follow the snapshot's list; what it
-//! took it serves only while its registration lasts. Why no slot has two owners then:
-//! docs/decisions/0057. Tests: tests/cluster_etcd.rs, cluster_members.rs, cluster_network.rs.
+//! Invariants: a node registers that it follows a list only after it has released the slots that
+//! the list takes from it; it takes slots only when one snapshot shows that all follow its list; it
+//! serves taken slots only while its registration lasts. Why no slot has two owners then:
+//! docs/decisions/0057. Tests: cluster_etcd.rs, cluster_members.rs, cluster_network.rs in tests/.
 
-mod absence; // who may still serve though etcd has forgotten it
-pub(super) mod login; // as whom
+mod absence; // nodes that may still serve though etcd has dropped their registration
+pub(super) mod login; // the credentials for etcd
 mod gateway; // etcd's API
 
 use std::sync::Arc;
@@ -39,41 +39,41 @@ use crate::cluster::registration::{
 use crate::config::dial::Trust;
 use crate::config::settings::source::EtcdPlace;
 
-/// How long after something has failed it is tried again.
+/// Pause before a failed operation is tried again.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// Who registers this node, and follows what is registered.
+/// Registers this node, and follows the registrations.
 pub(super) struct Registrar {
     keeper: Arc<Keeper>,
     me: Node,
     lease_ms: u64,
     /// For the follower and the watcher.
     etcd: Gateway,
-    /// For the renewer, and for the end, which wait less long.
+    /// For the renewer, and for the end, with shorter time limits.
     renewals: Gateway,
     prefix: String,
     source: String,
-    /// Whether it was told that this etcd may end leases too early.
+    /// Whether the warning was logged that this etcd may end leases too early.
     is_doubted: AtomicBool,
 }
 
-/// What the follower does next.
+/// The next action of the follower.
 #[derive(Debug, PartialEq, Eq)]
 enum Wakeup {
     Look,
     End,
 }
 
-/// How the keys of a cluster's nodes begin.
+/// The key prefix of a cluster's nodes.
 fn prefix_of(place: &EtcdPlace) -> String {
     format!("/cellar/{}/", place.cluster)
 }
 
 impl Registrar {
-    /// Who registers a node in this etcd.
+    /// Creates the registrar of a node in this etcd.
     ///
     /// # Errors
-    /// A certificate, key or file of a password that cannot be used.
+    /// An invalid certificate, key or password file.
     pub(super) fn of(
         keeper: Arc<Keeper>,
         me: Node,
@@ -95,7 +95,7 @@ impl Registrar {
         })
     }
 
-    /// Checks that this etcd answers and lets this node read what is registered.
+    /// Checks that this etcd answers and lets this node read the registrations.
     ///
     /// # Errors
     /// Why not.
@@ -108,13 +108,13 @@ impl Registrar {
         etcd.list(&prefix_of(place)).map(drop)
     }
 
-    /// Registers and follows, again and again, until the end.
+    /// Registers and follows, repeatedly, until the end.
     pub(super) fn run(&self, signals: &Receiver<Signal>, sender: &Sender<Signal>) {
         while !self.keeper.is_over() {
             if let Err(reason) = self.session(signals, sender) {
                 self.judge(Err(reason));
             }
-            // What the renewer of this session has said is not for the next one.
+            // Signals of this session's renewer are not for the next session.
             let stop = signals.try_iter().any(|signal| signal == Signal::Stop);
             if stop || signals.recv_timeout(RETRY) == Ok(Signal::Stop) {
                 return;
@@ -122,7 +122,7 @@ impl Registrar {
         }
     }
 
-    /// Tells the follower when something was registered or has gone, until the end.
+    /// Signals each change of the registrations to the follower, until the end.
     pub(super) fn watch(&self, sender: &Sender<Signal>) {
         while !self.keeper.is_over() {
             let mut is_heard = true;
@@ -151,7 +151,7 @@ impl Registrar {
         let sent_ms = now_ms();
         let granted = self.etcd.grant(self.lease_ms.div_ceil(1_000))?;
         let outcome = self.registered((granted, absences), sent_ms, signals, sender);
-        // In this order: nobody may take anything before this node has let go of it.
+        // In this order: no node may take slots before this one has released them.
         self.cluster().hold_until(0);
         self.keeper.lose_all();
         let revoked = self.renewals.revoke(granted.lease);
@@ -159,12 +159,12 @@ impl Registrar {
         outcome
     }
 
-    /// Who is there, once nobody can serve any more whom etcd has forgotten too early.
+    /// The registered nodes, once no node can still serve whose lease etcd has ended too early.
     fn absences(&self) -> Result<Absences, String> {
         let Some(version) = self.etcd.doubtful_version(may_end_early)? else {
             return Ok(Absences::of(0));
         };
-        // Relaxed: it is told once, by whichever session is the first.
+        // Relaxed: the first session logs it, once.
         if !self.is_doubted.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 version,
@@ -216,7 +216,7 @@ impl Registrar {
         })
     }
 
-    /// Whether what is registered forms a cluster with this node.
+    /// Whether the registrations form a cluster with this node.
     fn check_list(&self) -> Result<(), String> {
         let mut snapshot = self.etcd.list(&self.prefix)?;
         snapshot.entries.retain(|entry| entry.name != self.me.name);
@@ -270,7 +270,8 @@ impl Registrar {
                 put.map(|_| None)
             });
             match outcome {
-                // What was stored has to be seen in a snapshot; what was not yet is to be.
+                // A stored entry has to appear in a snapshot first; one that had to wait is stored
+                // later.
                 Ok(None) => patience = absences.left(now_ms()),
                 Ok(Some(all_follow)) => {
                     if all_follow && !is_agreed {
@@ -289,7 +290,8 @@ impl Registrar {
         Ok(())
     }
 
-    /// Gives up what a snapshot's list takes, if it is another list; whether all follow it.
+    /// Releases the slots that a snapshot's list takes, if it is another list; returns whether all
+    /// follow it.
     fn turn_to(
         &self,
         snapshot: &PrefixSnapshot,
@@ -305,7 +307,7 @@ impl Registrar {
         Ok(registered.is_agreed)
     }
 
-    /// Waits until there is something to look at that was not `seen`.
+    /// Waits for a change that was not `seen`.
     fn wait(
         &self,
         signals: &Receiver<Signal>,
@@ -317,7 +319,7 @@ impl Registrar {
         loop {
             lapse.note(&self.keeper);
             let left_ms = until_ms.saturating_sub(now_ms());
-            // The end of the lease is noticed when it comes.
+            // The end of the lease is noticed on time.
             let lease_ms = self
                 .cluster()
                 .lease_left_ms()
@@ -329,7 +331,7 @@ impl Registrar {
                 Err(RecvTimeoutError::Disconnected) => return Wakeup::End,
                 Ok(signal) => signal,
             };
-            // One look is enough for all that was said so far.
+            // One read covers all signals so far.
             let said: Vec<Signal> = [signal].into_iter().chain(signals.try_iter()).collect();
             if said.contains(&Signal::Stop) {
                 return Wakeup::End;
@@ -349,7 +351,7 @@ impl Registrar {
         }
     }
 
-    /// Renews a lease until told to stop, or until there is no such lease.
+    /// Renews a lease until told to stop, or until it no longer exists.
     fn renew(&self, lease: i64, halted: &Receiver<()>, sender: &Sender<Signal>) {
         let often = Duration::from_millis(self.lease_ms / RENEWALS);
         let mut pause = often;
@@ -391,12 +393,12 @@ impl Registrar {
     }
 
     fn count_loss(&self) {
-        // Relaxed: a figure to look at.
+        // Relaxed: only reported.
         let counts = &self.cluster().counts;
         counts.lost_leases.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes whether all is well, and says once why not.
+    /// Records whether the session is in order, and logs once why not.
     fn judge(&self, outcome: Result<(), String>) {
         self.keeper.judge_once(outcome, &self.source);
     }

@@ -1,8 +1,8 @@
-//! File: a list of nodes in a file, read anew when it changes.
+//! File: a node list from a file, read again when it changes.
 //!
-//! Each node looks at it at moments of its own, and for as long as two of them follow different
-//! lists a client is sent from one to the other and back until it gives up. So a list comes into
-//! force at a moment that all work out alike: [`NOTICE`] after the file was put in its place.
+//! Each node checks it at its own times, and while two of them follow different lists a client is
+//! redirected back and forth until it gives up. So a list takes effect at a moment that all nodes
+//! compute alike: [`NOTICE`] after the file was replaced.
 //!
 //! Tests: below, tests/cluster.rs.
 
@@ -20,9 +20,9 @@ use super::keeper::Keeper;
 use crate::cluster::list::NodeList;
 use crate::system::named_file;
 
-/// How often the file is looked at.
+/// How often the file is checked.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long after it was put there a list comes into force: all nodes have looked by then.
+/// Time from the file's change until its list takes effect: all nodes have checked by then.
 const NOTICE: Duration = Duration::from_millis(500);
 const _: () = assert!(
     NOTICE.as_millis() > 2 * LOOK.as_millis(),
@@ -34,11 +34,11 @@ const BYTES_MAX: u64 = 1 << 20;
 /// The file.
 pub(super) struct ListFile {
     path: PathBuf,
-    /// What the system said of the one that was read last, or why it was not.
+    /// The stamp of the last version that was read, or why it was not.
     seen: Result<ListStamp, String>,
 }
 
-/// By which a file is known to be another one: device, number, length, and when it changed.
+/// Identifies a version of the file: device, inode, length, and time of change.
 #[derive(Debug, PartialEq, Eq)]
 struct ListStamp([i64; 5]);
 
@@ -54,7 +54,7 @@ impl ListStamp {
         ])
     }
 
-    /// How long it still is until the list comes into force.
+    /// Time left until the list takes effect.
     fn notice_left(&self) -> Duration {
         let ListStamp([.., s, ns]) = self;
         let now = clock_gettime(ClockId::Realtime);
@@ -68,8 +68,8 @@ fn list_of(bytes: Vec<u8>) -> Result<NodeList, String> {
     NodeList::parse(&text)
 }
 
-/// The same by the moments, in seconds and nanoseconds, at which the file was put there and at
-/// which this is asked; none if they are those of two clocks that do not agree.
+/// The same for the moments of the change and of now, in seconds and nanoseconds; zero if their
+/// clocks disagree.
 fn notice_left(changed: (i64, i64), now: (i64, i64)) -> Duration {
     let count = |(s, ns): (i64, i64)| s.saturating_mul(1_000_000_000).saturating_add(ns);
     let age_ns = u64::try_from(count(now).saturating_sub(count(changed)));
@@ -114,7 +114,7 @@ impl ListFile {
         Ok((facts, named_file::read(file, BYTES_MAX)?))
     }
 
-    /// Reads it again whenever it is another one, once that comes into force, until the end.
+    /// Reads it again after each change, once that takes effect, until the end.
     pub(super) fn follow(mut self, keeper: &Keeper, signals: &Receiver<Signal>) {
         let source = format!("file:{}", self.path.display());
         let mut pause = LOOK;

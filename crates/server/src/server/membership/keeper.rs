@@ -1,10 +1,10 @@
-//! Keeper: what a new list changes, and who is told.
+//! Keeper: applies a new node list, and notifies clients.
 //!
-//! Whatever is served or not changes while no event loop executes. Clients that hear of changes
-//! are told when slots are lost: near caches drop what they have of them, who waits for a
-//! value or listens to a channel of a lost slot is sent away.
+//! The set of served slots changes while no event loop executes. Clients are notified when slots
+//! are lost: tracking clients drop their keys of these slots; blocked clients and subscribers of
+//! shard channels in them are redirected.
 //!
-//! Lock order: the holdings come before the door in front of the exclusive lock; no loop takes
+//! Lock order: the holdings come before the outer barrier of the exclusive lock; no loop takes
 //! them.
 
 use std::sync::atomic::Ordering;
@@ -24,17 +24,17 @@ use crate::config::settings::address::Address;
 use crate::state::State;
 use crate::system::clock::unix_s;
 
-/// How long after one complaint another one is kept back, in milliseconds.
+/// Shortest time between two equal complaints in the log, in milliseconds.
 const AGAIN_MS: u64 = 10_000;
 
-/// Who changes what is served.
+/// Changes the set of served slots.
 pub(super) struct Keeper {
     pub(super) state: Arc<State>,
     pub(super) cluster: Arc<Cluster>,
     slots: Mutex<Slots>,
-    /// Told when slots have to be emptied, and at the end.
+    /// Signalled when slots have to be emptied, and at the end.
     changed: Condvar,
-    /// What was last said of the list, and when, in milliseconds of [`now_ms`].
+    /// The last logged complaint about the list, and when, in milliseconds of [`now_ms`].
     complaint: Mutex<Option<(String, u64)>>,
 }
 
@@ -61,8 +61,8 @@ impl Keeper {
         }
     }
 
-    /// Follows a list, in which nobody else may have this node's addresses, whatever other nodes
-    /// go by.
+    /// Follows a list, in which no other node may have this node's addresses, whatever other nodes
+    /// use.
     ///
     /// # Errors
     /// Why it is not followed.
@@ -76,7 +76,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Follows a list in giving up what it takes; what it gives waits until all nodes do.
+    /// Follows a list: releases the slots that it takes; slots that it gives wait until all nodes
+    /// follow.
     ///
     /// # Errors
     /// Why it is not followed.
@@ -86,20 +87,20 @@ impl Keeper {
         Ok(())
     }
 
-    /// Serves what the list gives that is followed, as all nodes follow it.
+    /// Serves the slots that the followed list gives, because all nodes follow it.
     pub(super) fn agree(&self) {
         self.change(None, Holdings::agree);
         let slots = self.cluster.served();
         tracing::info!(slots, "all nodes use this map of the cluster");
     }
 
-    /// Serves nothing any more, and has all items dropped.
+    /// Stops serving any slot, and has all items removed.
     pub(super) fn lose_all(&self) {
         self.change(None, Holdings::lose_all);
     }
 
-    /// Near caches drop what they have read here, since this node does not hear of changes while
-    /// its lease is over. Whoever asks something meanwhile has them told as well.
+    /// Makes tracking clients drop all they have read here, because this node misses changes while
+    /// its lease has expired. A request meanwhile has the same effect.
     pub(super) fn mistrust_near_caches(&self) {
         self.state.tell_of_the_leases_end();
     }
@@ -121,7 +122,7 @@ impl Keeper {
         tracing::info!(version, nodes, slots, "the map of the cluster has changed");
     }
 
-    /// Whether another node is said to be where this one is.
+    /// Checks that no other node announces this node's addresses.
     fn check_own(&self, list: &NodeList) -> Result<(), String> {
         let settings = &self.state.settings;
         for node in list.nodes() {
@@ -142,7 +143,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Changes the holdings, and with them what is served.
+    /// Changes the holdings, and with them the served slots.
     pub(super) fn change(&self, table: Option<Arc<SlotTable>>, change: impl FnOnce(&mut Holdings)) {
         let mut slots = self.lock();
         let before = slots.holdings.served().clone();
@@ -161,7 +162,7 @@ impl Keeper {
             });
         }
         let unswept = u64::from(slots.holdings.unswept().count());
-        // Relaxed: a figure to look at.
+        // Relaxed: only reported.
         self.cluster
             .counts
             .unswept
@@ -173,7 +174,7 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    /// Who waits for a key of these slots waits here no longer. Nobody executes meanwhile.
+    /// Ends the waits of clients blocked on keys of these slots. No loop executes meanwhile.
     fn end_waits(&self, lost: &SlotSet) {
         let observer = &self.state.observer;
         for waiter in observer.waiters.all() {
@@ -185,8 +186,9 @@ impl Keeper {
         }
     }
 
-    /// Near caches drop what they have read of these slots: of one that is another's they would not
-    /// hear. Who listens to a channel of one has to come again, and is sent to its node.
+    /// Makes tracking clients drop their keys of these slots, because another node's changes are
+    /// not reported here. Subscribers of shard channels have to subscribe again, and are
+    /// redirected.
     fn tell_of_loss(&self, lost: &SlotSet, are_all: bool) {
         let observer = &self.state.observer;
         match are_all {
@@ -198,7 +200,7 @@ impl Keeper {
         listeners.iter().for_each(|client| client.kill());
     }
 
-    /// Waits until there are slots to be emptied; none at the end.
+    /// Waits until slots have to be emptied; none at the end.
     pub(super) fn next_unswept(&self) -> Option<SlotSet> {
         let mut slots = self.lock();
         loop {
@@ -213,7 +215,7 @@ impl Keeper {
         }
     }
 
-    /// Waits for at most so long until all slots that were lost are empty; whether they are.
+    /// Waits for a limited time until all lost slots are empty; returns whether they are.
     pub(super) fn wait_until_empty(&self, patience: Duration) -> bool {
         let is_waiting = |slots: &mut Slots| slots.holdings.unswept().count() > 0;
         let waited = self
@@ -228,10 +230,10 @@ impl Keeper {
         self.lock().is_over
     }
 
-    /// Notes whether the list that was offered last can be used, and says once why not.
+    /// Records whether the last offered list is valid, and logs once why not.
     pub(super) fn judge(&self, outcome: Result<(), String>, source: &str) {
         let counts = &self.cluster.counts;
-        // Relaxed: figures to look at.
+        // Relaxed: only reported.
         counts
             .is_bad
             .store(outcome.is_err().into(), Ordering::Relaxed);

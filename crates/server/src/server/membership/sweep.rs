@@ -1,7 +1,7 @@
-//! Sweep: who empties the slots that this node has lost.
+//! Sweep: empties the slots that this node has lost.
 //!
-//! A walk over all keys, some hundred at a time, resting as long as each step took. Nothing is
-//! stored in these slots meanwhile, for they are not served, so that one walk finds all.
+//! It walks all keys, some hundred at a time, and pauses for as long as each step took. Nothing is
+//! stored in these slots meanwhile, because they are not served, so one walk finds all.
 
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
@@ -23,7 +23,7 @@ pub(super) fn run(keeper: &Keeper) {
     }
 }
 
-/// Drops all items of these slots; whether the walk came to its end.
+/// Removes all items of these slots; returns whether the walk is complete.
 fn walk(keeper: &Keeper, slots: &SlotSet) -> bool {
     let cache = &keeper.state.cache;
     let (mut cursor, mut keys) = (Some(ScanCursor::START), Vec::new());
@@ -47,9 +47,9 @@ fn drop_all(keeper: &Keeper, keys: &mut Vec<(Space, Box<[u8]>)>) {
     let cache = &keeper.state.cache;
     for (space, bytes) in keys.drain(..) {
         if let Ok(key) = cache.key_in(space, &bytes) {
-            // Its readers know since its slot was lost. What is no longer there need not go.
+            // Its readers were notified when its slot was lost. It may be removed already.
             let _ = as_known(|| cache.delete(key, &DeleteOptions::default()));
-            // Relaxed: a figure to look at.
+            // Relaxed: only reported.
             let dropped = &keeper.cluster.counts.dropped;
             dropped.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
-//! Alarm: becomes readable when somebody sets the wall clock.
+//! Alarm: becomes readable when the wall clock is set.
 //!
-//! It is a timer of the wall clock that never comes due, but is cancelled by each step.
+//! It is a timer of the wall clock that never expires, but is cancelled by each step of the clock.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -1,7 +1,7 @@
-//! Reporter: the watchdog's log lines, written by a thread of their own, past the log's queue.
+//! Reporter: writes the watchdog's log lines on their own thread, past the log's queue.
 //!
-//! A log that nobody reads stops who writes it, and may be what an event loop stands still for.
-//! News wait while such a thread is at work, the newest [`NEWS_MAX`] of them.
+//! A log that is not read blocks its writers, and may be the reason for a stalled event loop. News
+//! queue while such a thread is busy, the newest [`NEWS_MAX`] of them.
 
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
@@ -11,21 +11,21 @@ use crate::config::logging;
 
 /// Most news that wait.
 const NEWS_MAX: usize = 256;
-/// How long the last news may take before the process ends without them.
+/// Time limit for logging the last news before the process ends.
 const LAST_MS: u64 = 5_000;
 
-/// A loop that stands still.
+/// A stalled loop.
 #[derive(Debug)]
 pub(super) struct Stall {
     /// The loop.
     pub(super) index: usize,
     /// For how long, in milliseconds.
     pub(super) stood_ms: u64,
-    /// What it began last.
+    /// The command that it began last.
     pub(super) began: String,
 }
 
-/// Something to tell.
+/// An event to log.
 #[derive(Debug)]
 pub(super) enum News {
     /// The wall clock was set.
@@ -33,25 +33,25 @@ pub(super) enum News {
         /// By how many milliseconds.
         by_ms: i64,
     },
-    /// An event loop stands still.
+    /// An event loop is stalled.
     Stands(Stall),
-    /// It goes on.
+    /// It has resumed.
     GoesOn {
         /// The loop.
         index: usize,
-        /// For how long it stood, in milliseconds.
+        /// For how long it was stalled, in milliseconds.
         stood_ms: u64,
     },
-    /// It has stood still for longer than `--watchdog`.
+    /// It has been stalled for longer than `--watchdog`.
     Hangs(Stall),
-    /// The server was told to stop, and does not.
+    /// The server should stop, and does not.
     Stuck {
         /// How long ago, in milliseconds.
         stopping_ms: u64,
     },
 }
 
-/// What waits to be told, and who tells.
+/// The queued news, and the thread that logs.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     waiting: Vec<News>,
@@ -59,7 +59,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Adds to what is to be told.
+    /// Adds to the queue.
     pub(super) fn note(&mut self, news: News) {
         if self.waiting.len() >= NEWS_MAX {
             self.waiting.remove(0);
@@ -67,7 +67,7 @@ impl Reporter {
         self.waiting.push(news);
     }
 
-    /// Tells what waits, unless earlier news are still being told.
+    /// Logs the queued news, unless earlier ones are still being logged.
     pub(super) fn tell(&mut self) {
         let is_busy = self.teller.as_ref().is_some_and(|one| !one.is_finished());
         if self.waiting.is_empty() || is_busy {
@@ -75,14 +75,14 @@ impl Reporter {
         }
         let news = std::mem::take(&mut self.waiting);
         let teller = Builder::new().name("cellar-reporter".to_owned());
-        // Without a thread the news are lost: nobody may wait for a log here.
+        // Without a thread the news are lost: nothing may wait for a log here.
         let started = teller.spawn(move || {
             logging::straight(|| news.iter().for_each(News::write));
         });
         self.teller = started.ok();
     }
 
-    /// Tells what waits before the process ends, if that takes not too long.
+    /// Logs the queued news before the process ends, within a time limit.
     pub(super) fn log_last(&mut self) {
         for _ in 0..LAST_MS / 10 {
             self.tell();
@@ -92,7 +92,7 @@ impl Reporter {
             }
             sleep(Duration::from_millis(10));
         }
-        // What others had to say, as far as somebody reads it.
+        // The queued log lines of other threads, as far as the log is read.
         logging::finish();
     }
 }

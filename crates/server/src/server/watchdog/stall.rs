@@ -1,8 +1,8 @@
-//! Stall: an event loop that stands still.
+//! Stall: detects a stalled event loop.
 //!
-//! Time is what the looks add up to, so neither a process that was stopped nor a machine that slept
-//! is taken for a loop that hangs. Nor is one that waits for others while they go on: many scripts,
-//! each within its limit, may keep it for long.
+//! Time is the sum of the intervals between checks, so neither a stopped process nor a sleeping
+//! machine looks like a hanging loop. Nor does a loop that waits for others while they progress:
+//! many scripts, each within its limit, may block it for long.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::clients::exclusive_lock::ExclusiveLock;
 use crate::observe::counters::Counters;
 use crate::observe::counters::pulse::Began;
 
-/// From when on a turn is told of.
+/// Duration of an iteration from which on it is logged.
 const STALL_MS: u64 = 1_000;
 
-/// What was seen of all loops.
+/// The observations of all loops.
 pub(super) struct Stalls {
     loops: Vec<WatchedLoop>,
-    /// When the process ends for it; 0 = never.
+    /// The stall after which the process ends; 0 = never.
     patience_ms: u64,
 }
 
-/// What was seen of one loop.
+/// The observations of one loop.
 struct WatchedLoop {
     counters: Arc<Counters>,
     turn: Option<u64>,
     stood_ms: u64,
-    /// How much of that is not others' doing.
+    /// The part of it that other loops did not cause.
     hangs_ms: u64,
-    /// How often others had been alone when it was seen to wait for them.
+    /// The number of exclusive holds by others when it was seen to wait for them.
     waited_at: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Stalls {
         }
     }
 
-    /// Looks at each loop, `ms` after the last look; ends the process if it has to.
+    /// Checks each loop, `ms` after the last check; ends the process if required.
     pub(super) fn look(
         &mut self,
         ms: u64,
@@ -87,8 +87,8 @@ impl Stalls {
 }
 
 impl WatchedLoop {
-    /// For how long the present turn has been seen; `waits_at` as [`ExclusiveLock::waits_at`] says
-    /// it.
+    /// How long the current iteration has been observed; `waits_at` is the result of
+    /// [`ExclusiveLock::waits_at`].
     fn look(&mut self, ms: u64, waits_at: Option<u64>) -> u64 {
         let turn = self.counters.pulse.turn();
         if turn.is_some() && turn == self.turn {
@@ -106,7 +106,7 @@ impl WatchedLoop {
         self.stood_ms
     }
 
-    /// For how long it stood still at the last look; zero if that was not told.
+    /// How long it was stalled at the last check; zero if that was not logged.
     fn told_ms(&self) -> u64 {
         self.counters.pulse.stalled_ms()
     }
@@ -162,18 +162,18 @@ mod tests {
         let mut stalls = Stalls::new(vec![Arc::clone(&counters)], 0);
         counters.pulse.beat();
         let seen = &mut stalls.loops[0];
-        // Others have their turn, one every five seconds.
+        // Other loops hold the lock exclusively, one every five seconds.
         for look in 0..600 {
             seen.look(100, Some(look / 50));
             assert!(seen.hangs_ms < 5_000, "{look}");
         }
         assert_eq!(seen.stood_ms, 59_900);
-        // Nobody is alone for another time.
+        // No further exclusive hold begins.
         for look in 1..=100 {
             seen.look(100, Some(11));
             assert_eq!(seen.hangs_ms, 4_900 + 100 * look);
         }
-        // It is alone itself, in the same turn; then it waits again.
+        // It holds the lock itself, in the same iteration; then it waits again.
         seen.look(100, Some(12));
         for look in 1..=100 {
             seen.look(100, None);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// All threads of this process.
 const THREADS: &str = "/proc/self/task";
 
-/// What the thread of event loop `index` does, in words for the log: its number, its state (R: it
-/// computes; S, D: it waits), its time on the processor, what it waits in, its system call.
+/// The state of the thread of event loop `index`, in words for the log: its number, its state (R:
+/// it computes; S, D: it waits), its processor time, its wait channel, its system call.
 pub(super) fn facts(index: usize) -> String {
     let Some(folder) = folder(&format!("cellar-{index}")) else {
         return "no such thread".to_owned();

@@ -21,17 +21,17 @@ const HEAD: u16 = 2;
 const ROWS: [u16; 3] = [7, 8, 5];
 /// Heights of the rows of two panels. The first three and the head fill 24 lines.
 const NARROW_ROWS: [u16; 4] = [7, 8, 7, 8];
-/// From this width on there are three panels side by side, each as wide as the latency needs.
+/// Width from which on three panels are side by side, each as wide as the latency needs.
 const WIDE: u16 = 114;
 /// Width of the names before bars.
 const NAME_WIDTH: usize = 13;
 /// Width of the numbers behind bars.
 const NUMBER_WIDTH: usize = 10;
 
-/// What is drawn.
+/// The data to draw.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
-    /// Where the server is.
+    /// The address of the server.
     pub target: &'a str,
     /// Its metrics; `None` before its first reply.
     pub look: Option<&'a Look>,
@@ -103,7 +103,7 @@ fn narrow(look: &Look, history: &[u64], area: Rect, buffer: &mut Buffer) {
     expiry(&look.now, last, buffer);
 }
 
-/// What a small terminal has no panel for.
+/// The metrics that a small terminal has no panel for.
 fn summary(look: &Look) -> Line<'static> {
     let open = &look.now.connections.now;
     let loops = look.threads();
@@ -275,7 +275,7 @@ fn memory(look: &Look, area: Rect, buffer: &mut Buffer) {
     lines(states.into_iter().map(line).collect(), inner, buffer);
 }
 
-/// What compressed values take of their plain size, if any was compressed.
+/// The compressed size relative to the plain size, if any value was compressed.
 fn compressed(look: &Look) -> Option<f64> {
     let compression = &look.now.compression;
     let plain = compression.plain_bytes;

@@ -4,7 +4,7 @@ use crate::config::protocol::Protocol;
 use crate::observe::counters::load::quantile;
 use crate::pages::status::{Latency, Operations, Status};
 
-/// What is shown: a status and, if there is one, the status before it.
+/// The displayed data: a status and, if any, the status before it.
 #[derive(Clone, Debug)]
 pub struct Look {
     /// The later status.

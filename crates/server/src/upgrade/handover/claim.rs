@@ -1,7 +1,7 @@
-//! Claim: the new process's side, before it accepts anybody.
+//! Claim: the new process's side, before it accepts clients.
 //!
-//! Whatever ends it before [`Predecessor::begin`] leaves the old server serving: it hears that this
-//! process is gone. If the old one dies first, the new process goes on with what it has.
+//! If it fails before [`Predecessor::begin`] the old server continues: it notices the end of this
+//! process. If the old server ends first, the new process continues with what it has.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -21,38 +21,38 @@ use crate::net::mailbox::Arrival;
 use crate::net::open_sockets::OpenSockets;
 use crate::net::stream::{Stream, Transport};
 
-/// Longest time that an old server takes to say who it is.
+/// Longest time for the old server's first answer.
 const ANSWER_MS: u64 = 10_000;
-/// What is added to the time that it says it needs.
+/// Added to the time that it says it needs.
 const GRACE_MS: u64 = 5_000;
-/// How often, and how long apart, it is looked whether an old server that says nothing more ends.
+/// How often, and at which interval, to check whether a silent old server has ended.
 const LOOKS: usize = 100;
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What an old server has offered.
+/// The offer of an old server.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) claim: Predecessor,
-    /// Where the next new process asks.
+    /// The socket for the next new process.
     pub(crate) door: ControlSocket,
     /// Where it listens.
     pub(crate) places: Vec<Address>,
 }
 
-/// A conversation with the old server.
+/// A connection to the old server.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     channel: Channel,
     /// The old server's process.
     pub(crate) pid: i32,
-    /// The same, as what tells its end; none of a server that does not say which it is.
+    /// The same as a descriptor that reports its end; none if the server does not name its process.
     process: Option<OwnedFd>,
     /// Its version.
     pub(crate) server: String,
     patience_ms: u64,
-    /// Its clients that come over.
+    /// Its clients that move to this process.
     clients: Vec<Arrival>,
-    /// Whether it died on the way.
+    /// Whether it has ended during the handover.
     is_alone: bool,
 }
 
@@ -61,10 +61,11 @@ fn fail<T>(reason: impl Into<String>) -> Result<T, Error> {
 }
 
 impl Predecessor {
-    /// Asks the server at `path` for its listening sockets, which come into `open`. It serves on.
+    /// Asks the server at `path` for its listening sockets, which are added to `open`. It continues
+    /// to serve.
     ///
     /// # Errors
-    /// [`Error::Takeover`], also that no server is there.
+    /// [`Error::Takeover`], also if no server answers there.
     pub(crate) fn ask(path: &Path, open: &mut OpenSockets) -> Result<Offer, Error> {
         let shown = path.display();
         let socket = connect_to_file(path, KIND).map_err(|errno| {
@@ -89,7 +90,7 @@ impl Predecessor {
             versions: VERSIONS,
             server: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        // Whether it was heard tells the answer.
+        // The answer tells whether it was received.
         let _ = channel.say(&ask, &[]);
         let (message, mut files) = match channel.listen_for(ANSWER_MS) {
             Heard::Said(message, files) => (message, files),
@@ -129,11 +130,11 @@ impl Predecessor {
         })
     }
 
-    /// Has the old server stop, and waits until it has: this process has done all that can fail.
-    /// The memory of its items, if that outlives it.
+    /// Stops the old server, and waits until it has stopped: this process has done all that can
+    /// fail. Returns the memory of its items, if that outlives it.
     ///
     /// # Errors
-    /// [`Error::Takeover`] with the reason for which it goes on.
+    /// [`Error::Takeover`] with the reason why the old server continues.
     pub(crate) fn take(&mut self, clients_max: usize) -> Result<Option<OwnedFd>, Error> {
         let _ = self.channel.say(&Word::Take(clients_max), &[]);
         loop {
@@ -164,7 +165,7 @@ impl Predecessor {
         }
     }
 
-    /// What is ready to be read once the old server's process has come to its end.
+    /// A descriptor that becomes readable when the old server's process has ended.
     ///
     /// # Errors
     /// The system's, when it is out of files.
@@ -172,10 +173,10 @@ impl Predecessor {
         self.process.as_ref().map(OwnedFd::try_clone).transpose()
     }
 
-    /// Says that this process can serve, and waits until it may; the clients that come over.
+    /// Announces that this process can serve, and waits for `go`; returns the clients that move.
     ///
     /// # Errors
-    /// [`Error::Takeover`] with the reason for which the old server goes on.
+    /// [`Error::Takeover`] with the reason why the old server continues.
     pub(crate) fn begin(mut self) -> Result<Vec<Arrival>, Error> {
         if !self.is_alone {
             let _ = self.channel.say(&Word::Mine, &[]);
@@ -192,7 +193,7 @@ impl Predecessor {
         Ok(self.clients)
     }
 
-    /// Goes on without the old server, if it is dead: nobody serves.
+    /// Continues without the old server, if that has ended: no process serves.
     fn go_alone(&mut self) -> Result<(), Error> {
         if is_alive(self.pid) {
             return fail("the old server closed the connection");
@@ -207,7 +208,7 @@ fn refused<T>(reason: &str) -> Result<T, Error> {
     fail(format!("the old server continues: {}", printable(reason)))
 }
 
-/// What carries a connection.
+/// The transport of a connection.
 fn transport_of(socket: &OwnedFd) -> Transport {
     match sockopt::socket_domain(socket) {
         Ok(AddressFamily::UNIX) => Transport::Unix,
@@ -215,7 +216,7 @@ fn transport_of(socket: &OwnedFd) -> Transport {
     }
 }
 
-/// Whether a process stays; one that ends takes a moment for it.
+/// Whether a process keeps running; one that ends takes a moment for it.
 fn is_alive(pid: i32) -> bool {
     for _ in 0..LOOKS {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

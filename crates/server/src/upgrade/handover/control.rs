@@ -13,7 +13,7 @@ use crate::net::listener::Listener;
 use crate::net::mailbox::Arrival;
 use crate::net::open_sockets::OpenSockets;
 
-/// Where new processes ask, and who is asked.
+/// The control socket, and the old server.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     door: Option<ControlSocket>,
@@ -23,10 +23,10 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// As the settings say; the sockets of an old server come into `open`.
+    /// Starts as the settings say; the sockets of an old server are added to `open`.
     ///
     /// # Errors
-    /// Why there is nobody to take over from, or that there is somebody.
+    /// The old server is missing, or a server runs though none should.
     pub(crate) fn begin(settings: &Settings, open: &mut OpenSockets) -> Result<Control, Error> {
         let Some(path) = &settings.control else {
             return Ok(Control::default());
@@ -50,11 +50,11 @@ impl Control {
         })
     }
 
-    /// Checks that there is something in common with the old server, of whose sockets these are
-    /// `left`, and tells of the differences.
+    /// Checks that the listeners overlap with those of the old server, of whose sockets these are
+    /// `left`, and logs the differences.
     ///
     /// # Errors
-    /// [`Error::Takeover`] if there is nothing.
+    /// [`Error::Takeover`] if they have none in common.
     pub(crate) fn check(&self, listeners: &[Listener], left: &[Address]) -> Result<(), Error> {
         if self.claim.is_none() {
             return Ok(());
@@ -78,17 +78,17 @@ impl Control {
         Ok(())
     }
 
-    /// Has the old server come to rest, now that all that can fail has been done; the memory of its
+    /// Stops the old server, now that all that can fail has been done; returns the memory of its
     /// items, if that outlives it.
     ///
     /// # Errors
-    /// [`Error::Takeover`] if it goes on.
+    /// [`Error::Takeover`] if it continues.
     pub(crate) fn take(&mut self, clients_max: usize) -> Result<Option<OwnedFd>, Error> {
         let claim = self.claim.as_mut();
         claim.map_or(Ok(None), |claim| claim.take(clients_max))
     }
 
-    /// What tells the end of the old server's process, if there is one.
+    /// A descriptor that reports the end of the old server's process, if any.
     ///
     /// # Errors
     /// The system's, when it is out of files.
@@ -108,10 +108,10 @@ impl Control {
         Some(TakeoverPeer::new(door, drain_ms))
     }
 
-    /// Has the old server let go; its clients, if there is one.
+    /// Completes the takeover; returns the old server's clients, if any.
     ///
     /// # Errors
-    /// [`Error::Takeover`] if it goes on.
+    /// [`Error::Takeover`] if it continues.
     pub(crate) fn finish(self) -> Result<Option<Vec<Arrival>>, Error> {
         let Some(claim) = self.claim else {
             return Ok(None);

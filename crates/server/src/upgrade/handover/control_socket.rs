@@ -1,7 +1,7 @@
-//! Control socket: that of `--control`, where a new process asks for the listeners.
+//! Control socket: the Unix socket of `--control`, where a new process asks for the listeners.
 //!
-//! Its file is the user's alone, and who comes has to be the same user (`SO_PEERCRED`). It goes
-//! over to the new process with the listeners.
+//! Only the server's user may access its file, and the peer has to be the same user
+//! (`SO_PEERCRED`). It moves to the new process with the listeners.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -49,7 +49,7 @@ impl ControlSocket {
         tried.map_err(|(reason, is_taken)| (unusable(path, reason), is_taken))
     }
 
-    /// The socket of a server that is still there; its file is that server's.
+    /// The socket of a running server; its file belongs to that server.
     pub(super) fn inherited(socket: OwnedFd) -> ControlSocket {
         ControlSocket { socket, file: None }
     }
@@ -61,13 +61,13 @@ impl ControlSocket {
         }
     }
 
-    /// Lets one in who waits.
+    /// Accepts a waiting process.
     pub(super) fn accept(&self) -> Result<Channel, Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         accept_with(&self.socket, flags).map(Channel)
     }
 
-    /// Leaves the file where it is: the new process listens there.
+    /// Leaves the file in place: the new process listens there.
     pub(super) fn keep_file(&mut self) {
         if let Some(file) = self.file.take() {
             file.forget();

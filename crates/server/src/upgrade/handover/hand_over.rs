@@ -1,4 +1,4 @@
-//! Hand over: the old server's side, on the acceptor's thread, which never waits here.
+//! Hand over: the old server's side, on the acceptor's thread, which never blocks here.
 //!
 //! ```text
 //!  nobody --ask--> Offered --take--> Yielding --all loops have settled--> Given --mine--> over
@@ -19,36 +19,36 @@ use crate::config::logging::printable;
 use crate::net::listener::Listener;
 use crate::net::mailbox::Arrival;
 
-/// Longest time from who asks to what it asks.
+/// Longest time from the connection to the first message.
 const ASK_MS: u64 = 2_000;
-/// Longest time in which a new process gets ready, while this server goes on.
+/// Longest time for a new process to get ready, while this server continues.
 const OFFER_MS: u64 = 60_000;
-/// Longest time in which it says that it can serve, while nobody is served.
+/// Longest time until it says that it can serve, while no process serves.
 const GIVEN_MS: u64 = 10_000;
-/// What is told as the time that this server needs, beside `--drain-timeout`.
+/// Added to `--drain-timeout` for the time that this server says it needs.
 const GRACE_MS: u64 = 1_000;
 
-/// How far a new process is.
+/// The progress of a new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It is there.
     Greeted,
-    /// It knows the listeners, and gets ready.
+    /// It has the listeners, and gets ready.
     Offered,
-    /// It waits for this server to come to rest.
+    /// It waits until this server has settled.
     Yielding,
     /// It has everything.
     Given,
 }
 
 impl Phase {
-    /// Whether this server takes nobody in.
+    /// Whether this server accepts no connections.
     pub(crate) fn is_quiet(self) -> bool {
         matches!(self, Phase::Yielding | Phase::Given)
     }
 }
 
-/// Who takes over.
+/// The process that takes over.
 #[derive(Debug)]
 struct Successor {
     channel: Channel,
@@ -63,20 +63,20 @@ struct Successor {
     clients: Vec<Arrival>,
 }
 
-/// What follows from what a new process said.
+/// The consequence of a new process's message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
     /// Nothing for now.
     Nothing,
-    /// This server has to come to rest.
+    /// This server has to settle.
     Yield,
     /// The new process serves; this server ends.
     Over,
-    /// It comes to nothing, for this reason.
+    /// The hand-over has failed, for this reason.
     Abandon(String),
 }
 
-/// The socket of `--control`, and who takes over by it.
+/// The socket of `--control`, and the process that takes over by it.
 #[derive(Debug)]
 pub(crate) struct TakeoverPeer {
     door: ControlSocket,
@@ -85,7 +85,7 @@ pub(crate) struct TakeoverPeer {
 }
 
 impl TakeoverPeer {
-    /// Nobody takes over so far. `drain_ms` is `--drain-timeout`.
+    /// Creates it without a new process. `drain_ms` is `--drain-timeout`.
     pub(crate) fn new(door: ControlSocket, drain_ms: u64) -> TakeoverPeer {
         TakeoverPeer {
             door,
@@ -99,12 +99,12 @@ impl TakeoverPeer {
         self.door.adopt_file();
     }
 
-    /// The socket where new processes come.
+    /// The socket where new processes connect.
     pub(crate) fn door(&self) -> BorrowedFd<'_> {
         self.door.as_fd()
     }
 
-    /// How far the new process is; none if there is none.
+    /// The progress of the new process; none without one.
     pub(crate) fn stage(&self) -> Option<Phase> {
         self.successor.as_ref().map(|successor| successor.stage)
     }
@@ -119,11 +119,11 @@ impl TakeoverPeer {
         self.successor.as_ref().map(|successor| successor.pid)
     }
 
-    /// Lets somebody in who wants to take over, unless there is a reason to refuse it; the
-    /// conversation to listen to.
+    /// Accepts a process that wants to take over, unless there is a reason to refuse it; returns
+    /// the connection to listen to.
     ///
     /// # Errors
-    /// The system's, when it has no room for who waits.
+    /// The system's, when it lacks resources for the connection.
     pub(crate) fn greet(
         &mut self,
         refusal: Option<&str>,
@@ -131,7 +131,7 @@ impl TakeoverPeer {
     ) -> Result<Option<BorrowedFd<'_>>, Errno> {
         let channel = match self.door.accept() {
             Ok(channel) => channel,
-            // Who asked has left.
+            // The process has disconnected.
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno),
         };
@@ -168,7 +168,7 @@ impl TakeoverPeer {
         Ok(None)
     }
 
-    /// Hears what the new process says; `listeners` are what it is offered.
+    /// Receives a message of the new process; `listeners` are offered to it.
     pub(crate) fn hear(&mut self, listeners: &[Listener], now_ms: u64) -> Reaction {
         let Some(successor) = &mut self.successor else {
             return Reaction::Nothing;
@@ -221,7 +221,7 @@ impl TakeoverPeer {
     }
 
     /// Gives the new process these clients, the memory that outlives this process and everything
-    /// else, now that this server is at rest; clients that it has no room for come back.
+    /// else, now that this server has settled; returns the clients that do not fit there.
     pub(crate) fn give(
         &mut self,
         mut clients: Vec<Arrival>,
@@ -255,7 +255,7 @@ impl TakeoverPeer {
         (others, after(said, Reaction::Nothing))
     }
 
-    /// Ends the conversation, and tells why; the clients that had been given.
+    /// Ends the connection, with a reason; returns the clients that had been handed over.
     pub(crate) fn abandon(&mut self, reason: &str) -> Vec<Arrival> {
         let Some(successor) = self.successor.take() else {
             return Vec::new();
@@ -268,7 +268,7 @@ impl TakeoverPeer {
         successor.clients
     }
 
-    /// Lets go of what the new process has; how many clients that were.
+    /// Releases what the new process has taken over; returns how many clients that were.
     pub(crate) fn let_go(mut self) -> usize {
         self.door.keep_file();
         self.successor
@@ -276,7 +276,7 @@ impl TakeoverPeer {
     }
 }
 
-/// What follows when a message was said, or not.
+/// The reaction after a message was sent, or not.
 fn after(said: Result<(), Errno>, next: Reaction) -> Reaction {
     match said {
         Ok(()) => next,

@@ -1,8 +1,8 @@
 //! Wire: messages with descriptors, each a packet of lines of text.
 //!
-//! The first line says what it is. `ask` and `refused` are the same in all versions, so servers
-//! that have none in common still understand why; the others are as the version that `offer` names.
-//! Lines that are not known are skipped.
+//! The first line is the type. `ask` and `refused` are the same in all versions, so servers without
+//! a common version still understand why; the others follow the version that `offer` names. Unknown
+//! lines are skipped.
 
 use std::fmt::Write;
 use std::io::{IoSlice, IoSliceMut};
@@ -20,9 +20,9 @@ use rustix::net::{
 use crate::config::protocol::Protocol;
 use crate::net::mailbox::{Arrival, ClientSetup};
 
-/// Versions of this conversation that are understood.
+/// Versions of this protocol that are understood.
 pub(super) const VERSIONS: RangeInclusive<u32> = 1..=2;
-/// The first version in which clients come with what they have set up.
+/// The first version in which clients move with their state.
 pub(super) const SETUP_VERSION: u32 = 2;
 /// Most descriptors in one message; the system takes 253.
 pub(super) const FILES_MAX: usize = 128;
@@ -30,7 +30,7 @@ pub(super) const FILES_MAX: usize = 128;
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// How each begins.
 const MARK: &str = "cellar-takeover ";
-/// Longest time that a message waits for room.
+/// Longest time to wait for space in the socket buffer.
 const SEND_MS: u64 = 1_000;
 
 /// A client in a message: a line `PROTOCOL PEER`. If the client has set up something, the version
@@ -94,10 +94,10 @@ fn parse_setup(text: &str) -> Option<ClientSetup> {
     })
 }
 
-/// What is said.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// Who asks for the listeners, and which versions it understands.
+    /// Asks for the listeners; names the versions that the sender understands.
     Ask {
         /// From the oldest to the newest.
         versions: RangeInclusive<u32>,
@@ -106,27 +106,27 @@ pub(super) enum Word {
     },
     /// The version to speak; the descriptors are the control socket's and the listeners'.
     Offer {
-        /// Of the conversation.
+        /// Of the protocol.
         version: u32,
         /// The old server's own version.
         server: String,
-        /// Longest time that it takes to answer `take`.
+        /// Longest time for the answer to `take`.
         patience_ms: u64,
-        /// Its process, if it says so: the socket tells that of the first of all that had it.
+        /// Its process, if it names one: the socket has only the process that created it.
         pid: Option<i32>,
     },
-    /// The new process wants it all, with at most so many clients.
+    /// The new process wants everything, with at most this many clients.
     Take(usize),
     /// Clients, whose connections are the descriptors.
     Clients(Vec<ToldClient>),
-    /// That was all, and nobody is served now; the descriptor is that of the items' memory, if it
+    /// That was all, and no process serves now; the descriptor is that of the items' memory, if it
     /// outlives the old server.
     Yours,
     /// The new process is able to serve.
     Mine,
     /// It serves from now on.
     Go,
-    /// Why it comes to nothing.
+    /// The reason for a refusal or failure.
     Refused(String),
 }
 
@@ -166,7 +166,7 @@ impl Word {
         text
     }
 
-    /// The message that bytes are; none if they are none.
+    /// The message of these bytes; none if they are not valid.
     fn parse(bytes: &[u8]) -> Option<Word> {
         let text = std::str::from_utf8(bytes).ok()?.strip_prefix(MARK)?;
         let mut lines = text.lines();
@@ -206,7 +206,7 @@ impl Word {
     }
 }
 
-/// What came of listening.
+/// The result of listening.
 #[derive(Debug)]
 pub(super) enum Heard {
     /// A message with its descriptors.
@@ -215,7 +215,7 @@ pub(super) enum Heard {
     Nothing,
     /// The other process has left.
     Gone,
-    /// Something that cannot be understood.
+    /// Bytes that are not a valid message.
     Garbled,
 }
 
@@ -224,10 +224,10 @@ pub(super) enum Heard {
 pub(super) struct Channel(pub(super) OwnedFd);
 
 impl Channel {
-    /// Says something; it waits a moment for room.
+    /// Sends a message; waits shortly for space in the socket buffer.
     ///
     /// # Errors
-    /// That the other process has left, or does not listen.
+    /// The other process has ended, or does not listen.
     pub(super) fn say(&self, message: &Word, files: &[BorrowedFd<'_>]) -> Result<(), Errno> {
         debug_assert!(files.len() <= FILES_MAX, "who says more says it in parts");
         let text = message.text();
@@ -247,7 +247,7 @@ impl Channel {
         }
     }
 
-    /// What was said, without waiting.
+    /// The next message, without waiting.
     pub(super) fn listen(&self) -> Heard {
         let mut bytes = vec![0; MESSAGE_BYTES_MAX];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
@@ -256,7 +256,7 @@ impl Channel {
             let mut pieces = [IoSliceMut::new(&mut bytes)];
             match recvmsg(&self.0, &mut pieces, &mut control, RecvFlags::CMSG_CLOEXEC) {
                 Ok(received) => break received,
-                // It left without hearing what was said last; its own last word comes behind.
+                // It ended without reading the last message; its own last message follows.
                 Err(Errno::CONNRESET) => {}
                 Err(Errno::AGAIN | Errno::INTR) => return Heard::Nothing,
                 Err(_) => return Heard::Gone,
@@ -278,7 +278,7 @@ impl Channel {
         }
     }
 
-    /// What is said within so many milliseconds.
+    /// The next message, within `ms` milliseconds.
     pub(super) fn listen_for(&self, ms: u64) -> Heard {
         if self.waits(PollFlags::IN, ms) {
             return self.listen();
@@ -286,7 +286,7 @@ impl Channel {
         Heard::Nothing
     }
 
-    /// Waits for something; whether it came in time.
+    /// Waits for an event; returns whether it came in time.
     fn waits(&self, what: PollFlags, ms: u64) -> bool {
         let timeout = Timespec {
             tv_sec: i64::try_from(ms / 1_000).unwrap_or(i64::MAX),
@@ -296,7 +296,7 @@ impl Channel {
         poll(&mut files, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Which process is at the other end, and whose it is.
+    /// The process at the other end, and its user.
     ///
     /// # Errors
     /// The system's.

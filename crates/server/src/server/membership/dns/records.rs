@@ -1,8 +1,8 @@
-//! Records: the SRV records of a name, which the system's resolver does not ask for.
+//! Records: the SRV records of a name, which the system's resolver does not query.
 //!
-//! The servers and the domains that are tried are those of /etc/resolv.conf, read anew each time. A
-//! question goes out by UDP, and by TCP where the answer is too long for that. Addresses that come
-//! with the answer spare a question for each host; the system's resolver is asked for the others.
+//! Name servers and search domains are those of /etc/resolv.conf, read again each time. A query
+//! uses UDP, and TCP if the response is too long for that. Addresses in the response save a query
+//! for each host; the system's resolver is used for the others.
 //!
 //! Source: RFC 1035, RFC 2782. Tests: below, tests/cluster_srv.rs.
 
@@ -15,13 +15,13 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, Question, RCODE, TYPE};
 
-/// Where the system says whom to ask.
+/// The resolver configuration of the system.
 const CONFIG: &str = "/etc/resolv.conf";
-/// How long a server is waited for.
+/// Time limit for one server.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// DNS's port.
 const PORT: u16 = 53;
-/// Longest answer by UDP of a server that was not told of a longer one.
+/// Longest UDP response without EDNS.
 const DATAGRAM_BYTES_MAX: usize = 512;
 /// Most servers and most domains that are tried.
 const TRIED_MAX: usize = 6;
@@ -36,10 +36,10 @@ pub(super) struct ServiceRecord {
     pub(super) address: IpAddr,
 }
 
-/// What DNS has of a name, in order.
+/// The SRV records of a name, in order.
 ///
 /// # Errors
-/// Why there is nothing.
+/// Why none could be read.
 pub(super) fn look_up(name: &str) -> Result<Vec<ServiceRecord>, String> {
     let text = std::fs::read(CONFIG).map_err(|error| format!("{CONFIG}: {error}"))?;
     let (config, _) = Config::parse_with_errors(&text);
@@ -54,7 +54,7 @@ pub(super) fn look_up(name: &str) -> Result<Vec<ServiceRecord>, String> {
     Err(format!("DNS does not know the name: {failure}"))
 }
 
-/// The names that one may stand for, in the order of resolv.conf(5).
+/// The names to query for one, in the order of resolv.conf(5).
 fn tried(name: &str, config: &Config) -> Vec<String> {
     if let Some(whole) = name.strip_suffix('.') {
         return vec![whole.to_owned()];
@@ -76,7 +76,7 @@ fn tried(name: &str, config: &Config) -> Vec<String> {
     all
 }
 
-/// Asks the servers in turn until one answers; no records if there is no such name.
+/// Queries the servers in order until one responds; no records if the name does not exist.
 fn of_any_server(name: &str, config: &Config) -> Result<Vec<ServiceRecord>, String> {
     let mut failure = format!("{CONFIG} names no server");
     for server in config.nameservers.iter().take(TRIED_MAX) {
@@ -107,7 +107,7 @@ fn ask(server: SocketAddr, name: &str) -> Result<Vec<ServiceRecord>, String> {
     read(&by_stream(server, &bytes).map_err(told)?, id)
 }
 
-/// What a server answers by UDP. A stranger who guesses it has to know its port and its number.
+/// A server's response by UDP. An attacker who forges one has to guess its port and its number.
 fn by_datagram(server: SocketAddr, question: &[u8], id: u16) -> io::Result<Vec<u8>> {
     let own: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -142,7 +142,7 @@ fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// The records of an answer; none if there is no such name.
+/// The records of a response; none if the name does not exist.
 fn read(answer: &[u8], id: u16) -> Result<Vec<ServiceRecord>, String> {
     let packet = Packet::parse(answer).map_err(told)?;
     if packet.id() != id || !packet.has_flags(PacketFlag::RESPONSE) {
@@ -159,12 +159,12 @@ fn read(answer: &[u8], id: u16) -> Result<Vec<ServiceRecord>, String> {
     };
     let mut records = Vec::new();
     for record in &packet.answers {
-        // A name on the way to the one that has the records is not one of them.
+        // An alias on the path to the records is not one of them.
         let RData::SRV(service) = &record.rdata else {
             continue;
         };
         let host = shown(&service.target);
-        // RFC 2782: a target of "." says that there is no such service.
+        // RFC 2782: a target of "." means that the service does not exist.
         if host.is_empty() {
             continue;
         }

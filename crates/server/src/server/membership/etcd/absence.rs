@@ -1,10 +1,9 @@
-//! Absence: nodes that are not registered any more, where etcd may end leases too early.
+//! Absence: nodes whose registration has ended, where etcd may end leases too early.
 //!
-//! Before versions 3.4.31 and 3.5.13 a member that has led and hangs ends leases, once it goes on,
-//! that were renewed at another member meanwhile. The node whose lease that was may serve its
-//! slots for as long as it believes in it, so nobody may take them for one lease more: who was
-//! registered says only then that it follows the shorter list, and who comes waits before it
-//! registers.
+//! Before versions 3.4.31 and 3.5.13 a former leader that hangs and resumes ends leases that were
+//! renewed at another member meanwhile. The node of such a lease may serve its slots for as long as
+//! it considers the lease valid, so no node may take them for the time of one more lease:
+//! registered nodes announce the shorter list only then, and new nodes wait before they register.
 //!
 //! Source: github.com/etcd-io/etcd/issues/15247. Tests: below, tests/cluster_members.rs.
 
@@ -12,11 +11,11 @@ use std::time::Duration;
 
 use crate::cluster::registration::PrefixSnapshot;
 
-/// The first patch, of each minor version of etcd 3, whose members ask the others before they end
-/// a lease; later minors all do.
+/// The first fixed patch of each minor version of etcd 3, whose members check with the others
+/// before they end a lease; later minors all do.
 const MENDED: [(u64, u64); 2] = [(4, 31), (5, 13)];
 
-/// Whether a version of etcd may end leases too early; one that nobody understands may.
+/// Whether a version of etcd may end leases too early; an unparsable one may.
 pub(super) fn may_end_early(version: &str) -> bool {
     let mut parts = version.split(['.', '-', '+']).map(str::parse::<u64>);
     let (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) =
@@ -32,18 +31,18 @@ pub(super) fn may_end_early(version: &str) -> bool {
     }
 }
 
-/// Who was registered, and until when nobody takes what those had that are not any more.
+/// The registered nodes, and until when no node takes the slots of missing ones.
 #[derive(Debug)]
 pub(super) struct Absences {
-    /// How long that is from when they are missed, in milliseconds; 0 where leases end in time.
+    /// The pause after a node is missed, in milliseconds; 0 if leases end on time.
     pause_ms: u64,
-    /// By which change each was registered.
+    /// The revision in which each was registered.
     present: Vec<i64>,
     until_ms: u64,
 }
 
 impl Absences {
-    /// Nobody is known yet.
+    /// No node is known yet.
     pub(super) fn of(pause_ms: u64) -> Absences {
         Absences {
             pause_ms,
@@ -52,7 +51,7 @@ impl Absences {
         }
     }
 
-    /// Looks who is there, and who is not any more.
+    /// Records which nodes are registered, and which no longer are.
     pub(super) fn note(&mut self, snapshot: &PrefixSnapshot, now_ms: u64) {
         let entries = snapshot.entries.iter();
         let present: Vec<i64> = entries.map(|entry| entry.created).collect();
@@ -62,12 +61,12 @@ impl Absences {
         self.present = present;
     }
 
-    /// How long it still is until what the absent had may be taken.
+    /// Time left until the slots of missing nodes may be taken.
     pub(super) fn left(&self, now_ms: u64) -> Duration {
         Duration::from_millis(self.until_ms.saturating_sub(now_ms))
     }
 
-    /// How long somebody waits who has seen nobody before.
+    /// How long a node waits that has seen no registrations before.
     pub(super) fn pause(&self) -> Duration {
         Duration::from_millis(self.pause_ms)
     }
@@ -118,7 +117,7 @@ mod tests {
         absences.note(&snapshot(&[1, 3]), 2_000);
         absences.note(&snapshot(&[1, 3]), 4_000);
         assert_eq!(absences.left(4_500), Duration::from_millis(500));
-        // One that comes again is another one.
+        // A node that registers again counts as another one.
         absences.note(&snapshot(&[1, 4]), 4_600);
         assert_eq!(absences.left(4_600), Duration::from_millis(3_000));
         assert_eq!(absences.left(7_600), Duration::ZERO);

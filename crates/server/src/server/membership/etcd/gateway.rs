@@ -1,7 +1,7 @@
 //! Gateway: etcd's API as JSON over HTTP, as far as a node needs it.
 //!
 //! A request goes to the member that answered last, and to the next one if that does not answer.
-//! All of them are such that a second one of the same does no harm.
+//! All requests are idempotent.
 //!
 //! Source: etcd.io/docs/v3.4/dev-guide/api_grpc_gateway; the names of fields are those of etcd's
 //! rpc.proto. Numbers of 64 bits come as strings, keys and values in base64.
@@ -27,12 +27,12 @@ use crate::config::settings::source::EtcdPlace;
 
 /// Longest answer.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
-/// What etcd says to a user who may not ask something.
+/// etcd's error for missing permissions.
 const PERMISSION: &str = "permission denied";
-/// How long one watch goes on.
+/// Duration of one watch.
 const WATCH: Duration = Duration::from_secs(60);
 
-/// A way to etcd.
+/// A client of etcd.
 #[derive(Debug)]
 pub(super) struct Gateway {
     urls: Vec<String>,
@@ -42,11 +42,11 @@ pub(super) struct Gateway {
     agent: Agent,
     /// How long a member is waited for.
     patience: Duration,
-    /// As whom, if etcd asks.
+    /// The credentials, if etcd requires them.
     login: Option<Arc<EtcdLogin>>,
 }
 
-/// A key as etcd has it.
+/// A key in etcd.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StoredKey {
@@ -56,7 +56,7 @@ pub(super) struct StoredKey {
     mod_revision: String,
 }
 
-/// What an answer says, of which each has a part.
+/// The union of all answers, of which each has a part.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct EtcdAnswer {
@@ -89,14 +89,14 @@ struct Streamed {
 pub(super) struct Renewal {
     /// Its number.
     pub(super) lease: i64,
-    /// How long it holds from the answer on; 0 if there is no such lease.
+    /// Its time to live from the answer on; 0 if the lease does not exist.
     pub(super) ttl_s: u64,
-    /// Which of all changes was etcd's last.
+    /// The revision of etcd's last change.
     pub(super) revision: i64,
 }
 
 impl Gateway {
-    /// A way to this etcd whose members are waited for so long each.
+    /// Creates a client of this etcd, with this time limit for each member.
     ///
     /// # Errors
     /// A certificate, key or file of a password that cannot be used.
@@ -106,7 +106,7 @@ impl Gateway {
         patience: Duration,
     ) -> Result<Gateway, String> {
         if let Some(login) = &login {
-            // It is to be known at the start.
+            // An error is to be reported at the start.
             login.password()?;
         }
         let mut config = Agent::config_builder()
@@ -143,13 +143,13 @@ impl Gateway {
         Ok(renewal)
     }
 
-    /// Ends a lease, with all that was registered under it.
+    /// Ends a lease, and with it all registrations under it.
     pub(super) fn revoke(&self, lease: i64) -> Result<(), String> {
         let answer = self.post("lease/revoke", &json!({"ID": lease.to_string()}));
         answer.map(|_| ())
     }
 
-    /// All keys that begin so, as a majority of etcd has them.
+    /// All keys with this prefix, read with a quorum.
     pub(super) fn list(&self, prefix: &str) -> Result<PrefixSnapshot, String> {
         let answer = self.ask("kv/range", &range(prefix))?;
         let entries = answer.kvs.iter().map(|stored| entry(stored, prefix));
@@ -159,8 +159,8 @@ impl Gateway {
         })
     }
 
-    /// Stores a value under a lease if the key's last change was this one, 0 if there is to be no
-    /// such key; the change that it was, or none if it was not stored.
+    /// Stores a value under a lease if the key's last change was this revision, 0 if the key must
+    /// not exist; returns the new revision, or none if it was not stored.
     pub(super) fn put_if(
         &self,
         (key, value): (&str, &[u8]),
@@ -184,8 +184,8 @@ impl Gateway {
         Ok(answer.succeeded.then_some(revision))
     }
 
-    /// Calls `changed` when the watch begins, and then for each change of keys that begin so, until
-    /// the watch ends.
+    /// Calls `changed` when the watch begins, and then for each change of keys with this prefix,
+    /// until the watch ends.
     pub(super) fn watch(&self, prefix: &str, mut changed: impl FnMut()) -> Result<(), String> {
         let body = json!({"create_request": range(prefix)}).to_string();
         let answer = self.as_user(0, |token| self.send(("watch", 0), &body, (token, WATCH)))?;
@@ -204,7 +204,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// The first version among etcd's members that is as asked, if there are several members.
+    /// The first version among etcd's members that satisfies `is_doubtful`, if etcd has several
+    /// members.
     ///
     /// # Errors
     /// None of them answers.
@@ -224,7 +225,7 @@ impl Gateway {
         if members.max(self.urls.len()) < 2 {
             return Ok(None);
         }
-        // A member that does not answer is taken to be like the others.
+        // A member that does not answer is assumed to be like the others.
         let versions = self.urls.iter().filter_map(|url| self.version(url).ok());
         let mut versions = versions.peekable();
         if versions.peek().is_none() {
@@ -247,7 +248,7 @@ impl Gateway {
         read(&self.post(path, question)?)
     }
 
-    /// Asks the members in turn, beginning with the one that answered last.
+    /// Tries the members in order, beginning with the one that answered last.
     fn post(&self, path: &str, question: &Value) -> Result<Vec<u8>, String> {
         let body = question.to_string();
         let mut failure = String::new();
@@ -273,8 +274,8 @@ impl Gateway {
         })
     }
 
-    /// Asks with the token of a login, if there is one; once more with another token if etcd does
-    /// not take it any more.
+    /// Sends a request with the token of a login, if any; once more with a new token if etcd
+    /// rejects it.
     fn as_user<R>(
         &self,
         turn: usize,
@@ -308,7 +309,7 @@ impl Gateway {
         Ok(token)
     }
 
-    /// Sends a question to a member; what it answers if that is no refusal.
+    /// Sends a request to a member; returns the answer, unless it is an error.
     fn send(
         &self,
         (path, turn): (&str, usize),
@@ -338,7 +339,7 @@ impl Gateway {
         })
     }
 
-    /// The URL of a member, so many behind the one that answered last.
+    /// The URL of a member, so many after the one that answered last.
     fn url(&self, path: &str, turn: usize) -> String {
         let index = self.current.load(Ordering::Relaxed) + turn;
         format!("{}/v3/{path}", self.urls[index % self.urls.len()])
@@ -378,10 +379,10 @@ fn certificates(path: &std::path::Path) -> Result<Vec<Certificate<'static>>, Str
     Ok(all)
 }
 
-/// What asks for all keys that begin so.
+/// The request for all keys with this prefix.
 fn range(prefix: &str) -> Value {
     let mut end = prefix.as_bytes().to_vec();
-    // The prefix ends with a slash, behind which there is a byte.
+    // The prefix ends with a slash, whose byte can be incremented.
     if let Some(last) = end.last_mut() {
         *last += 1;
     }
@@ -407,7 +408,7 @@ fn entry(stored: &StoredKey, prefix: &str) -> Result<KeyValue, String> {
     })
 }
 
-/// A number as etcd writes it, which leaves out zeros.
+/// Parses a number of etcd, which leaves out zeros.
 fn number(text: &str) -> Result<i64, String> {
     match text {
         "" => Ok(0),

@@ -1,8 +1,8 @@
-//! Login: who this node is to an etcd that has users.
+//! Login: authentication of this node at an etcd with users.
 //!
-//! Etcd gives a token for a name and a password, and forgets it again: after minutes, with a
-//! restart, or when somebody changes users or roles. Whoever is told so asks for another one, with
-//! the password as the file has it by then.
+//! Etcd issues a token for a name and a password, and drops it: after minutes, with a restart, or
+//! when users or roles change. A client whose token is rejected requests another one, with the
+//! current password of the file.
 //!
 //! Source: etcd.io/docs/v3.4/op-guide/authentication. Tests: tests/cluster_users.rs.
 
@@ -15,20 +15,20 @@ use crate::system::named_file;
 
 /// Longest file of a password.
 const PASSWORD_BYTES_MAX: u64 = 4_096;
-/// What etcd says of a token that it does not take, or does not take any more. There are codes for
-/// some of it, in some versions.
+/// etcd's errors for a token that is not valid, or no longer valid. Some versions have codes for
+/// some of them.
 const STALE: [&str; 3] = [
     "invalid auth token",
     "auth store is old",
     "revision in header is old",
 ];
 
-/// A user, and the token that etcd gave last.
+/// A user, and the token that etcd issued last.
 #[derive(Debug)]
 pub(in crate::server::membership) struct EtcdLogin {
     pub(super) user: String,
     file: PathBuf,
-    /// Held for a moment: nobody asks etcd meanwhile.
+    /// Held while a token is requested: no other thread sends requests to etcd meanwhile.
     token: Mutex<Option<Arc<str>>>,
 }
 
@@ -48,12 +48,12 @@ impl EtcdLogin {
         token.clone()
     }
 
-    /// Notes what etcd gave.
+    /// Stores the token that etcd has issued.
     pub(super) fn keep(&self, fresh: Arc<str>) {
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
     }
 
-    /// Notes that a token is not taken, unless there is another one by now.
+    /// Records that a token was rejected, unless it has been replaced since.
     pub(super) fn forget(&self, stale: &str) {
         let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         if token.as_deref() == Some(stale) {
@@ -77,7 +77,7 @@ impl EtcdLogin {
     }
 }
 
-/// Whether etcd says in these words that it does not take a token any more.
+/// Whether this error of etcd means that a token is no longer valid.
 pub(super) fn is_stale(said: &str) -> bool {
     STALE.iter().any(|words| said.contains(words))
 }
