@@ -203,7 +203,7 @@ impl State {
             })
         });
         let exclusive_lock = match &cluster {
-            Some(_) => ExclusiveLock::with_door(settings.threads),
+            Some(_) => ExclusiveLock::with_barrier(settings.threads),
             None => ExclusiveLock::new(settings.threads),
         };
         let state = State {

@@ -5,8 +5,8 @@
 //! the requests of one iteration, which costs two stores; only the loop that wants it exclusively
 //! waits. Loops get it exclusively in the order of their requests. After a long exclusive hold all
 //! waiting loops execute first, so a loop waits for one script of another loop, however many are
-//! queued. A thread that is no loop closes the [`Door`], the outer barrier: it waits until each
-//! loop has released the lock.
+//! queued. A thread that is no loop closes the [`OuterBarrier`] and waits until each loop has
+//! released the lock.
 //!
 //! Invariant: while `is_held` is set and no loop is marked as inside, only the loop that set it
 //! executes.
@@ -64,14 +64,14 @@ impl ExclusiveReason {
 /// State of a loop, on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-// SeqCst: see `ExclusiveLock::go_in`.
+// SeqCst: see `ExclusiveLock::acquire_shared`.
 struct LoopMark(AtomicU8);
 
 /// The exclusive lock of all event loops.
 #[derive(Debug)]
 pub struct ExclusiveLock {
     marks: Box<[LoopMark]>,
-    // SeqCst: see `go_in`.
+    // SeqCst: see `acquire_shared`.
     is_held: AtomicBool,
     /// How often the lock was held exclusively.
     // Relaxed: written by the exclusive holder; readers want to know whether it moves.
@@ -86,39 +86,39 @@ pub struct ExclusiveLock {
     /// the longest-waiting loop, unless it was held only for a moment.
     turn: parking_lot::Mutex<Stopwatch>,
     /// The number of loops that sleep until an exclusive hold ends.
-    bench: Mutex<usize>,
+    sleeping: Mutex<usize>,
     woken: Condvar,
     /// The outer barrier, closed by threads that are no loops; none if no such threads exist.
-    door: Option<Door>,
+    barrier: Option<OuterBarrier>,
 }
 
 /// A barrier that stops all loops while another thread changes state that they depend on.
 #[derive(Debug)]
-struct Door {
-    stays: Box<[LoopMark]>,
+struct OuterBarrier {
+    marks: Box<[LoopMark]>,
     // SeqCst: as `ExclusiveLock::is_held`.
-    is_shut: AtomicBool,
+    is_closed: AtomicBool,
     /// Held by the thread that has closed it; the loops wait for it.
     turn: Mutex<()>,
 }
 
-impl Door {
+impl OuterBarrier {
     #[inline]
-    fn come_in(&self, index: usize) {
-        // SeqCst: as in `ExclusiveLock::go_in`.
-        self.stays[index].0.store(INSIDE, Ordering::SeqCst);
-        while self.is_shut.load(Ordering::SeqCst) {
+    fn enter(&self, index: usize) {
+        // SeqCst: as in `ExclusiveLock::acquire_shared`.
+        self.marks[index].0.store(INSIDE, Ordering::SeqCst);
+        while self.is_closed.load(Ordering::SeqCst) {
             // Release: as in `leave`.
-            self.stays[index].0.store(WAITING, Ordering::Release);
+            self.marks[index].0.store(WAITING, Ordering::Release);
             drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
-            self.stays[index].0.store(INSIDE, Ordering::SeqCst);
+            self.marks[index].0.store(INSIDE, Ordering::SeqCst);
         }
     }
 
     #[inline]
     fn leave(&self, index: usize) {
         // Release: a thread that sees the mark cleared sees all that was done in the stay.
-        self.stays[index].0.store(OUTSIDE, Ordering::Release);
+        self.marks[index].0.store(OUTSIDE, Ordering::Release);
     }
 }
 
@@ -145,22 +145,22 @@ impl ExclusiveLock {
             exclusive: Default::default(),
             claim_waits: (0..loops).map(|_| Arc::default()).collect(),
             turn: parking_lot::Mutex::new(Stopwatch::start()),
-            bench: Mutex::default(),
+            sleeping: Mutex::default(),
             woken: Condvar::new(),
-            door: None,
+            barrier: None,
         }
     }
 
     /// Creates a lock with an outer barrier, which other threads may close.
     #[must_use]
-    pub fn with_door(loops: usize) -> ExclusiveLock {
-        let door = Door {
-            stays: (0..loops).map(|_| LoopMark::default()).collect(),
-            is_shut: AtomicBool::new(false),
+    pub fn with_barrier(loops: usize) -> ExclusiveLock {
+        let barrier = OuterBarrier {
+            marks: (0..loops).map(|_| LoopMark::default()).collect(),
+            is_closed: AtomicBool::new(false),
             turn: Mutex::default(),
         };
         ExclusiveLock {
-            door: Some(door),
+            barrier: Some(barrier),
             ..ExclusiveLock::new(loops)
         }
     }
@@ -171,12 +171,15 @@ impl ExclusiveLock {
     /// # Panics
     /// If the lock was created without the barrier.
     pub fn shut_out<R>(&self, run: impl FnOnce() -> R) -> R {
-        let door = self.door.as_ref().expect("the gates were made with a door");
-        let turn = door.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        door.is_shut.store(true, Ordering::SeqCst);
-        wait_until_outside(&door.stays);
+        let barrier = self
+            .barrier
+            .as_ref()
+            .expect("the lock was created with a barrier");
+        let turn = barrier.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        barrier.is_closed.store(true, Ordering::SeqCst);
+        wait_until_outside(&barrier.marks);
         let result = run();
-        door.is_shut.store(false, Ordering::SeqCst);
+        barrier.is_closed.store(false, Ordering::SeqCst);
         drop(turn);
         result
     }
@@ -185,10 +188,10 @@ impl ExclusiveLock {
     #[inline]
     #[must_use]
     pub fn enter(&self, index: usize) -> Pass<'_> {
-        if let Some(door) = &self.door {
-            door.come_in(index);
+        if let Some(barrier) = &self.barrier {
+            barrier.enter(index);
         }
-        self.go_in(index);
+        self.acquire_shared(index);
         Pass {
             exclusive_lock: self,
             index,
@@ -207,11 +210,15 @@ impl ExclusiveLock {
             // Relaxed: it is asked now and then, and decides nothing that is executed.
             matches!(marks[index].0.load(Ordering::Relaxed), WAITING | QUEUED)
         };
-        let is_at_door = || self.door.as_ref().is_some_and(|door| waits(&door.stays));
+        let is_at_barrier = || {
+            self.barrier
+                .as_ref()
+                .is_some_and(|barrier| waits(&barrier.marks))
+        };
         let at_claim = self.claim_waits[index].load(Ordering::Relaxed);
         // Relaxed: as above.
         let turns = || self.turns.load(Ordering::Relaxed) + claim_releases();
-        (at_claim || waits(&self.marks) || is_at_door()).then(turns)
+        (at_claim || waits(&self.marks) || is_at_barrier()).then(turns)
     }
 
     /// Where loop `index` records that it waits for another one's claim.
@@ -228,7 +235,7 @@ impl ExclusiveLock {
     }
 
     #[inline]
-    fn go_in(&self, index: usize) {
+    fn acquire_shared(&self, index: usize) {
         if self.marks.len() == 1 {
             return;
         }
@@ -236,12 +243,12 @@ impl ExclusiveLock {
         // behind that: at least one of the two sides sees the other.
         self.marks[index].0.store(INSIDE, Ordering::SeqCst);
         if self.is_held.load(Ordering::SeqCst) {
-            self.wait_to_go_in(index);
+            self.wait_for_shared(index);
         }
     }
 
     #[cold]
-    fn wait_to_go_in(&self, index: usize) {
+    fn wait_for_shared(&self, index: usize) {
         let mark = &self.marks[index].0;
         loop {
             // SeqCst: this store and the loads of `is_kept_out` against the end of an exclusive
@@ -255,13 +262,13 @@ impl ExclusiveLock {
                 spin_loop();
             }
             if is_kept_out() {
-                let mut bench = self.take_a_seat();
-                *bench += 1;
-                let bench = self.woken.wait_while(bench, |_| is_kept_out());
-                *bench.unwrap_or_else(PoisonError::into_inner) -= 1;
+                let mut sleeping = self.lock_sleeping();
+                *sleeping += 1;
+                let sleeping = self.woken.wait_while(sleeping, |_| is_kept_out());
+                *sleeping.unwrap_or_else(PoisonError::into_inner) -= 1;
             }
             // An admitted loop is marked as inside, and no loop has held the lock exclusively
-            // since. Otherwise it tries as before. SeqCst: as in `go_in`.
+            // since. Otherwise it tries as before. SeqCst: as in `acquire_shared`.
             let order = Ordering::SeqCst;
             if mark
                 .compare_exchange(WAITING, INSIDE, order, order)
@@ -273,12 +280,12 @@ impl ExclusiveLock {
         }
     }
 
-    fn take_a_seat(&self) -> MutexGuard<'_, usize> {
-        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_sleeping(&self) -> MutexGuard<'_, usize> {
+        self.sleeping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
-    fn go_out(&self, index: usize) {
+    fn release_shared(&self, index: usize) {
         // Release: a thread that sees the mark cleared sees all that was done inside.
         self.marks[index].0.store(OUTSIDE, Ordering::Release);
     }
@@ -287,7 +294,7 @@ impl ExclusiveLock {
     /// last admission; the exclusive holder calls it before it passes the lock on.
     #[inline]
     fn admit(&self, since: &mut Stopwatch) {
-        // SeqCst: as in `wait_to_go_in`. A loop that is not seen has seen that the lock is free.
+        // SeqCst: as in `wait_for_shared`. A loop that is not seen has seen that the lock is free.
         let is_waiting = |mark: &LoopMark| mark.0.load(Ordering::SeqCst) == WAITING;
         if self.marks.iter().any(is_waiting) {
             self.let_in_those_who_wait(since);
@@ -298,14 +305,14 @@ impl ExclusiveLock {
     fn let_in_those_who_wait(&self, since: &mut Stopwatch) {
         if since.us() >= UNFAIR_US {
             for mark in &self.marks {
-                // SeqCst: as in `wait_to_go_in`. A loop that went in by itself is inside already.
+                // SeqCst: as in `wait_for_shared`. A loop that went in by itself is inside already.
                 let order = Ordering::SeqCst;
                 let _ = mark.0.compare_exchange(WAITING, INSIDE, order, order);
             }
             *since = Stopwatch::start();
         }
         // A loop that finds itself kept out sleeps before this lock is available, and is woken.
-        if *self.take_a_seat() > 0 {
+        if *self.lock_sleeping() > 0 {
             self.woken.notify_all();
         }
     }
@@ -377,7 +384,7 @@ impl Pass<'_> {
         // Relaxed: as declared.
         exclusive_lock.exclusive[reason as usize].fetch_add(1, Ordering::Relaxed);
         let mark = &exclusive_lock.marks[self.index].0;
-        // Release: as in `go_out`; a waiting loop is outside.
+        // Release: as in `release_shared`; a waiting loop is outside.
         mark.store(QUEUED, Ordering::Release);
         let mut turn = exclusive_lock.turn.lock();
         exclusive_lock.is_held.store(true, Ordering::SeqCst);
@@ -389,7 +396,7 @@ impl Pass<'_> {
         exclusive_lock.turns.fetch_add(1, Ordering::Relaxed);
         exclusive_lock.is_held.store(false, Ordering::SeqCst);
         // No other loop holds the lock exclusively before `turn` is passed on. SeqCst: as in
-        // `go_in`.
+        // `acquire_shared`.
         mark.store(INSIDE, Ordering::SeqCst);
         exclusive_lock.admit(&mut turn);
         drop(turn);
@@ -401,10 +408,10 @@ impl Pass<'_> {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if self.exclusive_lock.marks.len() > 1 {
-            self.exclusive_lock.go_out(self.index);
+            self.exclusive_lock.release_shared(self.index);
         }
-        if let Some(door) = &self.exclusive_lock.door {
-            door.leave(self.index);
+        if let Some(barrier) = &self.exclusive_lock.barrier {
+            barrier.leave(self.index);
         }
     }
 }
@@ -548,8 +555,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_kept_out_by_the_door_waits_for_others_too() {
-        let exclusive_lock = ExclusiveLock::with_door(1);
+    fn loops_at_the_outer_barrier_count_as_waiting() {
+        let exclusive_lock = ExclusiveLock::with_barrier(1);
         std::thread::scope(|scope| {
             let exclusive_lock = &exclusive_lock;
             exclusive_lock.shut_out(|| {
@@ -563,7 +570,7 @@ mod tests {
     #[test]
     fn who_shuts_the_door_finds_nobody_between_two_steps_of_who_is_exclusive() {
         for loops in [1, 3] {
-            let exclusive_lock = ExclusiveLock::with_door(loops);
+            let exclusive_lock = ExclusiveLock::with_barrier(loops);
             let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
             std::thread::scope(|scope| {
                 for index in 0..loops {

@@ -34,7 +34,7 @@ const WAKE_TOKEN: u64 = u64::MAX;
 /// Token of the signals; a listener's is its number.
 const SIGNAL_TOKEN: u64 = u64::MAX - 1;
 /// Token of the socket of --control.
-const DOOR_TOKEN: u64 = u64::MAX - 2;
+const CONTROL_SOCKET_TOKEN: u64 = u64::MAX - 2;
 /// Token of a new process.
 const SUCCESSOR_TOKEN: u64 = u64::MAX - 3;
 /// Most listeners.
@@ -126,7 +126,7 @@ impl Acceptor {
                 match self.poller.ready(index).token {
                     WAKE_TOKEN => {}
                     SIGNAL_TOKEN => self.begin_to_leave(clock.us() / 1_000),
-                    DOOR_TOKEN => self.greet(clock.us() / 1_000),
+                    CONTROL_SOCKET_TOKEN => self.greet(clock.us() / 1_000),
                     SUCCESSOR_TOKEN => self.hear(clock.us() / 1_000),
                     // One connection per event: another accept that fails costs more than another
                     // event.
@@ -193,8 +193,11 @@ impl Acceptor {
     /// Watches all listeners and the socket of --control, or none of them.
     fn open(&self) -> Result<(), Errno> {
         let listeners = self.listeners.iter().map(AsFd::as_fd).zip(0_u64..);
-        let door = self.takeover.as_ref().map(|it| (it.door(), DOOR_TOKEN));
-        for (socket, token) in listeners.chain(door) {
+        let control_socket = self
+            .takeover
+            .as_ref()
+            .map(|it| (it.control_socket(), CONTROL_SOCKET_TOKEN));
+        for (socket, token) in listeners.chain(control_socket) {
             match self.poller.add(socket, token, Interest::Level) {
                 // The poller watches it already.
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -215,7 +218,7 @@ impl Acceptor {
             let _ = self.poller.remove(listener);
         }
         if let Some(takeover) = &self.takeover {
-            let _ = self.poller.remove(takeover.door());
+            let _ = self.poller.remove(takeover.control_socket());
         }
     }
 

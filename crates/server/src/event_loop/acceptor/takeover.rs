@@ -45,8 +45,8 @@ impl Takeover {
         }
     }
 
-    pub(super) fn door(&self) -> BorrowedFd<'_> {
-        self.takeover_peer.door()
+    pub(super) fn control_socket(&self) -> BorrowedFd<'_> {
+        self.takeover_peer.control_socket()
     }
 
     pub(super) fn until_ms(&self) -> Option<u64> {

@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Offer {
     pub(crate) claim: Predecessor,
     /// The socket for the next new process.
-    pub(crate) door: ControlSocket,
+    pub(crate) control_socket: ControlSocket,
     /// Where it listens.
     pub(crate) places: Vec<Address>,
 }
@@ -110,7 +110,7 @@ impl Predecessor {
             Word::Refused(reason) => return refused(&reason),
             _ => return fail(format!("the server at {shown} sent an invalid offer")),
         };
-        let door = ControlSocket::inherited(files.remove(0));
+        let control_socket = ControlSocket::inherited(files.remove(0));
         let places = files.into_iter().map(|file| open.add(file));
         let places = places.collect::<Result<_, _>>().map_err(Error::Takeover)?;
         let pid = pid.and_then(Pid::from_raw).unwrap_or(old.pid);
@@ -125,7 +125,7 @@ impl Predecessor {
         };
         Ok(Offer {
             claim,
-            door,
+            control_socket,
             places,
         })
     }

@@ -16,7 +16,7 @@ use crate::net::open_sockets::OpenSockets;
 /// The control socket, and the old server.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
-    door: Option<ControlSocket>,
+    control_socket: Option<ControlSocket>,
     claim: Option<Predecessor>,
     /// Where the old server listens.
     offered: Vec<Address>,
@@ -32,19 +32,19 @@ impl Control {
             return Ok(Control::default());
         };
         if !settings.takeover {
-            let door = Some(ControlSocket::make(path)?);
+            let control_socket = Some(ControlSocket::make(path)?);
             return Ok(Control {
-                door,
+                control_socket,
                 ..Control::default()
             });
         }
         let Offer {
             claim,
-            door,
+            control_socket,
             places,
         } = Predecessor::ask(path, open)?;
         Ok(Control {
-            door: Some(door),
+            control_socket: Some(control_socket),
             claim: Some(claim),
             offered: places,
         })
@@ -104,8 +104,8 @@ impl Control {
 
     /// How a new process takes over from this server.
     pub(crate) fn takeover_peer(&mut self, drain_ms: u64) -> Option<TakeoverPeer> {
-        let door = self.door.take()?;
-        Some(TakeoverPeer::new(door, drain_ms))
+        let control_socket = self.control_socket.take()?;
+        Some(TakeoverPeer::new(control_socket, drain_ms))
     }
 
     /// Completes the takeover; returns the old server's clients, if any.

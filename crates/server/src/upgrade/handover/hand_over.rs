@@ -79,16 +79,16 @@ pub(crate) enum Reaction {
 /// The socket of `--control`, and the process that takes over by it.
 #[derive(Debug)]
 pub(crate) struct TakeoverPeer {
-    door: ControlSocket,
+    control_socket: ControlSocket,
     drain_ms: u64,
     successor: Option<Successor>,
 }
 
 impl TakeoverPeer {
     /// Creates it without a new process. `drain_ms` is `--drain-timeout`.
-    pub(crate) fn new(door: ControlSocket, drain_ms: u64) -> TakeoverPeer {
+    pub(crate) fn new(control_socket: ControlSocket, drain_ms: u64) -> TakeoverPeer {
         TakeoverPeer {
-            door,
+            control_socket,
             drain_ms,
             successor: None,
         }
@@ -96,12 +96,12 @@ impl TakeoverPeer {
 
     /// Makes the socket file this process's, which it was not before it had taken over.
     pub(crate) fn adopt_file(&mut self) {
-        self.door.adopt_file();
+        self.control_socket.adopt_file();
     }
 
     /// The socket where new processes connect.
-    pub(crate) fn door(&self) -> BorrowedFd<'_> {
-        self.door.as_fd()
+    pub(crate) fn control_socket(&self) -> BorrowedFd<'_> {
+        self.control_socket.as_fd()
     }
 
     /// The progress of the new process; none without one.
@@ -129,7 +129,7 @@ impl TakeoverPeer {
         refusal: Option<&str>,
         now_ms: u64,
     ) -> Result<Option<BorrowedFd<'_>>, Errno> {
-        let channel = match self.door.accept() {
+        let channel = match self.control_socket.accept() {
             Ok(channel) => channel,
             // The process has disconnected.
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return Ok(None),
@@ -194,7 +194,7 @@ impl TakeoverPeer {
                     patience_ms: self.drain_ms.saturating_add(GRACE_MS),
                     pid: Some(getpid().as_raw_nonzero().get()),
                 };
-                let mut files = vec![self.door.as_fd()];
+                let mut files = vec![self.control_socket.as_fd()];
                 files.extend(listeners.iter().map(AsFd::as_fd));
                 successor.server = printable(&server);
                 successor.version = version;
@@ -270,7 +270,7 @@ impl TakeoverPeer {
 
     /// Releases what the new process has taken over; returns how many clients that were.
     pub(crate) fn let_go(mut self) -> usize {
-        self.door.keep_file();
+        self.control_socket.keep_file();
         self.successor
             .map_or(0, |successor| successor.clients.len())
     }
