@@ -58,7 +58,7 @@ pub const CELLAR_TEXT_MAX: usize = 252;
 pub struct ErrorOut {
     /// One of the `CELLAR_` numbers.
     pub status: Status,
-    /// What happened, in English, ended by a zero byte and cut if it is long.
+    /// The error message in English, zero-terminated; a long one is cut.
     pub text: [c_char; CELLAR_TEXT_MAX],
 }
 

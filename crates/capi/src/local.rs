@@ -43,7 +43,7 @@ pub struct LocalOptions {
     pub values: ValueType,
 }
 
-/// What a loader has made.
+/// The result of a loader.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedOut {
@@ -67,7 +67,7 @@ pub type LoaderIn = Option<
     ) -> Status,
 >;
 
-/// What a store has counted, and what it holds.
+/// Counters and contents of a store.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LocalFigures {
@@ -87,7 +87,7 @@ pub struct LocalFigures {
     pub removals: u64,
     /// Entries that are there, expired ones that have not left included.
     pub entries: u64,
-    /// What they weigh: bytes, or one each.
+    /// Their weight: bytes, or one each.
     pub weight: u64,
 }
 
@@ -432,7 +432,7 @@ pub unsafe extern "C" fn cellar_local_reclaim(
     })
 }
 
-/// What has been counted.
+/// Reads the counters.
 ///
 /// # Safety
 /// `local` is null or an open store, `figures` null or room for them.

@@ -20,7 +20,7 @@ pub struct NearHandle {
     maker: Maker,
 }
 
-/// What a near cache has counted, and what it holds; docs/near.md tells more.
+/// Counters and contents of a near cache; see docs/near.md.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct NearFigures {
@@ -369,7 +369,7 @@ pub unsafe extern "C" fn cellar_near_forget(
     })
 }
 
-/// What has been counted.
+/// Reads the counters.
 ///
 /// # Safety
 /// `near` is null or an open cache, `figures` null or room for them.

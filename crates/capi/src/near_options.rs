@@ -33,15 +33,15 @@ const PEM_BYTES_MAX: usize = 1 << 20;
 /// How an address of a server that speaks memcached's protocol begins.
 const MEMCACHED: &str = "memcached://";
 
-/// What a near cache is. `cellar_near_defaults` fills it; times are milliseconds, and
-/// `CELLAR_UNSET` where docs/near.md tells of a default or of none.
+/// Options of a near cache. `cellar_near_defaults` fills them; times are milliseconds, and
+/// `CELLAR_UNSET` stands for the default of docs/near.md, or for none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct NearOptions {
     /// The server: `redis://host:port`, `memcached://host:port`; over TLS `rediss://host:port`,
     /// `memcached://tls:host:port`.
     pub address: Bytes,
-    /// What stands before every key at the server.
+    /// The prefix of every key at the server.
     pub prefix: Bytes,
     /// Over TLS: certificates of authorities, as text in PEM, one of which has to have signed the
     /// server's. None, the default: those that the system believes.

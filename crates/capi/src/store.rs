@@ -18,9 +18,9 @@ pub const CELLAR_KEYS_BYTES: i32 = 0;
 /// Keys are numbers of 64 bits.
 pub const CELLAR_KEYS_NUMBERS: i32 = 1;
 
-/// What was read once leaves early; the best unless LRU itself is wanted.
+/// Evicts entries that were read only once early; the best unless LRU itself is wanted.
 pub const CELLAR_S3_FIFO: i32 = 0;
-/// What was used longest ago leaves.
+/// Evicts the least recently used entry.
 pub const CELLAR_LRU: i32 = 1;
 
 /// The bytes that an entry takes beside key and value, as counted against `bytes_max`.

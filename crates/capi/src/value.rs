@@ -55,7 +55,7 @@ pub struct Bytes {
     pub length: usize,
 }
 
-/// Who keeps the count of a value that is held. The library's.
+/// The reference counter of a held value, which the library keeps.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Holder {
@@ -77,7 +77,7 @@ pub struct Holder {
 pub struct HeldOut {
     /// The value, for reading, or null.
     pub value: *const c_void,
-    /// What its holder knows it by.
+    /// The holder's handle of the value.
     pub token: *const c_void,
     /// Its holder.
     pub holder: *const Holder,

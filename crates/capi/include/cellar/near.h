@@ -48,10 +48,10 @@
 // Keys are numbers of 64 bits.
 #define CELLAR_KEYS_NUMBERS 1
 
-// What was read once leaves early; the best unless LRU itself is wanted.
+// Evicts entries that were read only once early; the best unless LRU itself is wanted.
 #define CELLAR_S3_FIFO 0
 
-// What was used longest ago leaves.
+// Evicts the least recently used entry.
 #define CELLAR_LRU 1
 
 // The server tells of each key that was read.
@@ -79,11 +79,11 @@ typedef int32_t cellar_status;
 typedef struct cellar_error {
   // One of the `CELLAR_` numbers.
   cellar_status status;
-  // What happened, in English, ended by a zero byte and cut if it is long.
+  // The error message in English, zero-terminated; a long one is cut.
   char text[CELLAR_TEXT_MAX];
 } cellar_error;
 
-// Who keeps the count of a value that is held. The library's.
+// The reference counter of a held value, which the library keeps.
 typedef struct cellar_holder {
   // One more holder.
   void (*retain)(const void *token);
@@ -101,7 +101,7 @@ typedef struct cellar_holder {
 typedef struct cellar_held {
   // The value, for reading, or null.
   const void *value;
-  // What its holder knows it by.
+  // The holder's handle of the value.
   const void *token;
   // Its holder.
   const struct cellar_holder *holder;
@@ -163,7 +163,7 @@ typedef struct cellar_reader {
   const struct cellar_holder *holder;
 } cellar_reader;
 
-// What a loader has made.
+// The result of a loader.
 typedef struct cellar_loaded {
   // A draft of the store with the value in it. The library takes it.
   struct cellar_draft draft;
@@ -181,7 +181,7 @@ typedef cellar_status (*cellar_loader)(void *context,
                                        struct cellar_loaded *made,
                                        struct cellar_error *error);
 
-// What a store has counted, and what it holds.
+// Counters and contents of a store.
 typedef struct cellar_local_figures {
   // Reads that found a live entry.
   uint64_t hits;
@@ -199,7 +199,7 @@ typedef struct cellar_local_figures {
   uint64_t removals;
   // Entries that are there, expired ones that have not left included.
   uint64_t entries;
-  // What they weigh: bytes, or one each.
+  // Their weight: bytes, or one each.
   uint64_t weight;
 } cellar_local_figures;
 
@@ -232,13 +232,13 @@ typedef struct cellar_codec {
                           struct cellar_error *error);
 } cellar_codec;
 
-// What a near cache is. `cellar_near_defaults` fills it; times are milliseconds, and
-// `CELLAR_UNSET` where docs/near.md tells of a default or of none.
+// Options of a near cache. `cellar_near_defaults` fills them; times are milliseconds, and
+// `CELLAR_UNSET` stands for the default of docs/near.md, or for none.
 typedef struct cellar_near_options {
   // The server: `redis://host:port`, `memcached://host:port`; over TLS `rediss://host:port`,
   // `memcached://tls:host:port`.
   struct cellar_bytes address;
-  // What stands before every key at the server.
+  // The prefix of every key at the server.
   struct cellar_bytes prefix;
   // Over TLS: certificates of authorities, as text in PEM, one of which has to have signed the
   // server's. None, the default: those that the system believes.
@@ -288,7 +288,7 @@ typedef struct cellar_near_options {
   struct cellar_codec codec;
 } cellar_near_options;
 
-// What a near cache has counted, and what it holds; docs/near.md tells more.
+// Counters and contents of a near cache; see docs/near.md.
 typedef struct cellar_near_figures {
   // Reads answered from memory.
   uint64_t hits;
@@ -509,7 +509,7 @@ cellar_status cellar_local_clear(const struct cellar_local *local, struct cellar
 // `local` is null or an open store.
 cellar_status cellar_local_reclaim(const struct cellar_local *local, struct cellar_error *error);
 
-// What has been counted.
+// Reads the counters.
 //
 // # Safety
 // `local` is null or an open store, `figures` null or room for them.
@@ -633,7 +633,7 @@ cellar_status cellar_near_forget(const struct cellar_near *near,
                                  struct cellar_key key,
                                  struct cellar_error *error);
 
-// What has been counted.
+// Reads the counters.
 //
 // # Safety
 // `near` is null or an open cache, `figures` null or room for them.
