@@ -9,12 +9,32 @@ use crate::execute::resp::call::steps::STEP_ITEMS;
 
 /// With fewer members a collection is made anew.
 const MEMBERS_MIN: usize = 256;
-/// A copy is changed in one of so many members at most.
+/// A copy is changed in one of so many members at most, and these have at most that part of its
+/// bytes.
 const CHANGED_SHARE: usize = 4;
 /// Bytes that one step copies: an eighth of a millisecond, about.
 const COPIED_BYTES: usize = 256 << 10;
 /// Members that one step changes: to look one up and to change it takes about a microsecond.
 pub(super) const CHANGES: usize = STEP_ITEMS / 8;
+/// Bytes of members after which a step changes no more of them.
+pub(super) const CHANGED_BYTES: usize = COPIED_BYTES;
+
+/// Members of a collection, and the bytes of its value.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    pub(super) members: usize,
+    pub(super) bytes: usize,
+}
+
+impl Extent {
+    /// The extent of several collections together.
+    pub(super) fn sum(extents: impl Iterator<Item = Extent>) -> Extent {
+        extents.fold(Extent::default(), |all, one| Extent {
+            members: all.members + one.members,
+            bytes: all.bytes + one.bytes,
+        })
+    }
+}
 
 /// A copy that is being made.
 pub(super) struct Copied {
@@ -23,10 +43,12 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    /// Whether a result is better made of a copy of a collection with so many members, if it may
-    /// differ from it in so many.
-    pub(super) fn is_better(members: usize, changed: usize) -> bool {
-        members >= MEMBERS_MIN && changed <= members / CHANGED_SHARE
+    /// Whether a result is better made of a copy of a collection that has this extent, if it may
+    /// differ from it in the members of others that have that one.
+    pub(super) fn is_better(copied: Extent, others: Extent) -> bool {
+        copied.members >= MEMBERS_MIN
+            && others.members <= copied.members / CHANGED_SHARE
+            && others.bytes <= copied.bytes / CHANGED_SHARE
     }
 
     /// A copy of these bytes, of which none is there yet.

@@ -10,7 +10,7 @@ use cellar_engine::{Handle, Instant, Item};
 
 use crate::config::limits::RESULT_BYTES_MAX;
 use crate::execute::resp::call::steps::Progress;
-use crate::execute::resp::collections::copied::{CHANGES, Copied};
+use crate::execute::resp::collections::copied::{CHANGED_BYTES, CHANGES, Copied, Extent};
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
@@ -92,6 +92,18 @@ impl Operand {
             kind::SET => Ok(Operand::Set(item.pin(), now)),
             kind::SORTED_SET => Ok(Operand::Sorted(item.pin())),
             _ => Err(Failure::WrongType),
+        }
+    }
+
+    /// Its members and the bytes of its value.
+    fn extent(&self) -> Extent {
+        let bytes = match self {
+            Operand::Nothing => 0,
+            Operand::Set(value, _) | Operand::Sorted(value) => value.len(),
+        };
+        Extent {
+            members: self.view().len(),
+            bytes,
         }
     }
 
@@ -273,18 +285,22 @@ impl Ranking {
         let Some((Operand::Sorted(value), 1.0)) = self.sources.get(copied) else {
             return;
         };
-        let length = SortedSet::view(value).len();
-        let lengths = self.sources.iter().map(|(source, _)| source.view().len());
-        let others = lengths.sum::<usize>() - length;
-        if !is_paged(value) || !Copied::is_better(length, others) {
+        if !is_paged(value) {
+            return;
+        }
+        let others = Extent::sum(
+            (self.sources.iter().enumerate())
+                .filter(|&(index, _)| index != copied)
+                .map(|(_, (source, _))| source.extent()),
+        );
+        if !Copied::is_better(self.sources[copied].0.extent(), others) {
             return;
         }
         if let (Operand::Sorted(value), _) = self.sources.remove(copied) {
             self.changing = Some(Changing::Copying(Copied::of(value), change));
             self.operation = Algebra::Union;
             self.left = 0..self.sources.len();
-            self.gathered = Gathered::new(others);
-            self.bytes_max = usize::MAX;
+            self.gathered = Gathered::new(others.members);
         }
     }
 
@@ -300,9 +316,9 @@ impl Ranking {
         let Some(Changing::Copy(set, change, at)) = &mut self.changing else {
             return Progress::Last;
         };
-        let mut changes = 0;
+        let (mut changes, mut bytes) = (0, 0);
         for (member, score, next) in self.gathered.iter_valued(*at) {
-            if changes == CHANGES {
+            if changes == CHANGES || bytes >= CHANGED_BYTES {
                 return Progress::More;
             }
             match change {
@@ -315,6 +331,7 @@ impl Ranking {
                 }
             }
             (*at, changes) = (next, changes + 1);
+            bytes += member.len();
         }
         self.count = set.len();
         Progress::Last

@@ -16,7 +16,7 @@ use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::execute::resp::collections::copied::{CHANGES, Copied};
+use crate::execute::resp::collections::copied::{CHANGED_BYTES, CHANGES, Copied, Extent};
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
@@ -293,29 +293,36 @@ impl Combining {
     /// Makes the result of a copy of one of the sets, if the others have few members beside it:
     /// then only theirs are gathered.
     fn copy_if_similar(&mut self) {
-        let length = |set: &Option<Handle>| {
-            let set = set.as_ref().map(|value| Set::view(value, self.now));
-            set.map_or(0, |set| set.len())
+        let extent = |set: &Option<Handle>| {
+            let value = set.as_ref();
+            value.map_or(Extent::default(), |value| Extent {
+                members: Set::view(value, self.now).len(),
+                bytes: value.len(),
+            })
         };
-        let lengths: Vec<usize> = self.sets.iter().map(length).collect();
         let copied = match self.verb {
-            Verb::Sunion => (0..lengths.len()).max_by_key(|&index| lengths[index]),
+            Verb::Sunion => {
+                (0..self.sets.len()).max_by_key(|&index| extent(&self.sets[index]).members)
+            }
             Verb::Sdiff => Some(0),
             _ => None,
         };
         let Some(copied) = copied else {
             return;
         };
-        let others = lengths.iter().sum::<usize>() - lengths[copied];
-        if !Copied::is_better(lengths[copied], others) {
+        let others = Extent::sum(
+            (self.sets.iter().enumerate())
+                .filter(|&(index, _)| index != copied)
+                .map(|(_, set)| extent(set)),
+        );
+        if !Copied::is_better(extent(&self.sets[copied]), others) {
             return;
         }
         if let Some(value) = self.sets[copied].take_if(|value| Set::can_be_copied(value)) {
             self.changing = Some(Changing::Copying(Copied::of(value)));
             self.sources = 0..self.sets.len();
             self.others = Vec::new();
-            self.gathered = Gathered::new(others);
-            self.bytes_max = usize::MAX;
+            self.gathered = Gathered::new(others.members);
         }
     }
 
@@ -370,9 +377,9 @@ impl Combining {
         let Some(Changing::Copy(set, at)) = &mut self.changing else {
             return Progress::Last;
         };
-        let mut changes = 0;
+        let (mut changes, mut bytes) = (0, 0);
         for (member, next) in self.gathered.iter_from(*at) {
-            if changes == CHANGES {
+            if changes == CHANGES || bytes >= CHANGED_BYTES {
                 return Progress::More;
             }
             match self.verb {
@@ -380,6 +387,7 @@ impl Combining {
                 _ => set.remove(member),
             };
             (*at, changes) = (next, changes + 1);
+            bytes += member.len();
         }
         self.count = set.len();
         Progress::Last
