@@ -3,6 +3,7 @@
 //! Processor time comes from `schedstat` of all threads, in nanoseconds. It is exact while the
 //! process sleeps, as a server does before and after a load; a thread that ends in between is lost.
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -25,9 +26,16 @@ pub fn cpu_ns(pid: u32) -> io::Result<u64> {
 /// # Errors
 /// If there is no such process.
 pub fn threads_cpu_ns(pid: u32, name: &str) -> io::Result<u64> {
-    cpu_ns_of(pid, |path| {
-        fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
-    })
+    let found = Cell::new(false);
+    let ns = cpu_ns_of(pid, |path| {
+        let is_it = fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim_end() == name);
+        found.set(found.get() | is_it);
+        is_it
+    })?;
+    match found.get() {
+        true => Ok(ns),
+        false => Err(io::Error::other(format!("no thread is called {name}"))),
+    }
 }
 
 fn cpu_ns_of(pid: u32, counts: impl Fn(&Path) -> bool) -> io::Result<u64> {

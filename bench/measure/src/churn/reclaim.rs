@@ -25,7 +25,7 @@ const BATCH: u64 = 1_000;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
 /// The thread of Cellar's that reclaims.
-const MAINTENANCE: &str = "cellar-upkeep";
+const MAINTENANCE: &str = "cellar-maint";
 
 /// Both loads on a fresh Cellar each; none if it is left out.
 pub(super) fn measure(args: &ChurnArgs) -> Result<Value, Error> {
