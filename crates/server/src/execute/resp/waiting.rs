@@ -17,6 +17,7 @@ use super::call::{Call, Outcome};
 use super::collections::list_moves::{
     HowMany, Several, several, sides, try_move, try_move_several, try_pop_several,
 };
+use super::collections::lists::element_at;
 use super::collections::sorted_moves::{Selection, try_move_sorted};
 use super::collections::sorted_ranges::{
     SeveralSorted, several_sorted, try_pop_one, try_pop_sorted,
@@ -26,6 +27,7 @@ use super::session::ReplyMode;
 use crate::clients::waiters::{WaitRequest, Waiter, WantedKind};
 use crate::config::limits::WAITED_BYTES_MAX;
 use crate::execute::context::Flow;
+use cellar_values::List;
 use cellar_values::list::Side;
 
 /// What a command takes, from whichever of its keys.
@@ -157,7 +159,8 @@ impl Errand {
 
 /// Takes an element from an end of a list, and answers it with the key; whether there was one.
 fn pop_element(call: &mut Call<'_>, place: usize, side: Side) -> Result<bool, Failure> {
-    let Some(element) = call.pop_one(call.key_at(place)?, side)? else {
+    let read = |list: List<'_>| element_at(list, side);
+    let Some(element) = call.pop_one(call.key_at(place)?, side, read)? else {
         return Ok(false);
     };
     let name = call.args[place];

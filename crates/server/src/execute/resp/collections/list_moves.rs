@@ -75,7 +75,7 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
             // The target first: it may have no room for the element, or another type.
             call.push(to, to_side, &[&element], false)?;
             call.session.preparation.note_begun();
-            call.pop_one(from, from_side)?;
+            call.pop_one(from, from_side, |_| ())?;
         }
         call.reply().bulk(element);
         Ok(true)

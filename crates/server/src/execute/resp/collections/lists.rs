@@ -48,8 +48,11 @@ pub(in crate::execute::resp) fn element_at(list: List<'_>, side: Side) -> ShortE
         Side::Left => 0,
         Side::Right => list.len() - 1,
     };
-    list.get(number)
-        .map_or(SmallVec::new(), |element| SmallVec::from_slice(&element))
+    match list.get(number) {
+        Some(Cow::Borrowed(element)) => SmallVec::from_slice(element),
+        Some(Cow::Owned(element)) => SmallVec::from_vec(element),
+        None => SmallVec::new(),
+    }
 }
 
 /// What was taken from a list.
@@ -164,15 +167,17 @@ impl Call<'_> {
         Ok(popped)
     }
 
-    /// Takes the element from an end of a list, and tells of it; none if there is no list.
+    /// Takes the element from an end of a list, and tells of it; what `read` makes of the list
+    /// before, none if there is no list. `read` may run more than once.
     ///
     /// # Errors
     /// As [`Call::edit_list`].
-    pub(in crate::execute::resp) fn pop_one(
+    pub(in crate::execute::resp) fn pop_one<R>(
         &mut self,
         key: Key<'_>,
         side: Side,
-    ) -> Result<Option<ShortElement>, Failure> {
+        mut read: impl FnMut(List<'_>) -> R,
+    ) -> Result<Option<R>, Failure> {
         let popped = self.edit_list(key, |list, scratch| {
             let Some(list) = list else {
                 return Ok((None, Edit::Keep));
@@ -181,7 +186,7 @@ impl Call<'_> {
                 Side::Left => 1..list.len(),
                 Side::Right => 0..list.len() - 1,
             };
-            let element = element_at(list, side);
+            let element = read(list);
             let edit = list.keep(kept, scratch);
             Ok((Some((element, edit == Edit::Remove)), edit))
         })?;
@@ -232,7 +237,7 @@ pub(in crate::execute::resp) fn pop(call: &mut Call<'_>) -> Outcome {
     };
     let key = call.first_key()?;
     let Some(count) = count else {
-        let popped = call.pop_one(key, side)?;
+        let popped = call.pop_one(key, side, |list| element_at(list, side))?;
         match popped {
             Some(element) => call.reply().bulk(element),
             None => call.reply().null(),

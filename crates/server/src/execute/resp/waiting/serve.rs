@@ -118,7 +118,7 @@ fn serve_marked(context: Context<'_>) {
             }
             observer.waiters.unmark(&marked);
         }
-        // Broadcasting clients are notified of removals before other clients can see them.
+        // Clients that track in BCAST mode are notified before other clients can see the removals.
         observer.tracking.broadcast();
         let served = serving.served.iter();
         served.for_each(|waiter| waiter.request.client.call());
