@@ -51,7 +51,7 @@ const COPY_BYTES_MAX: usize = 256 << 10;
 /// Why a segment is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// To reclaim its reclaimable bytes: live items stay in their queue.
+    /// To reclaim its expired, deleted and overwritten bytes: live items stay in their queue.
     Compact,
     /// To reclaim memory that is not needed yet: the same, but left to background maintenance while
     /// insertions have free space.

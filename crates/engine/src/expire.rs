@@ -40,7 +40,7 @@ const OVERDUE_PPM: u64 = 12_000;
 /// what little a cache holds may all lie in such.
 const SEALED_SHARE: usize = 32;
 /// A segment is emptied, however little is overdue in all, if a fourth of it is overdue and next to
-/// nothing more of it expires soon: its live items are copied at most once more, at any time.
+/// nothing more of it expires soon: its live items are copied at most once more, now or later.
 const RIPE_SHARE: usize = 4;
 const FOLLOWING_SHARE: usize = 8;
 const FOLLOWING_MS: u64 = 10_000;

@@ -102,8 +102,7 @@ impl Geometry {
             .collect()
     }
 
-    /// The geometry of `memory` bytes in so many shards, divided as `shape` bytes would be; some
-    /// bytes are taken in addition to these.
+    /// The geometry of `memory` bytes in so many shards, divided as `shape` bytes would be.
     fn divided(
         memory: usize,
         shape: Option<usize>,

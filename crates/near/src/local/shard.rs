@@ -97,7 +97,7 @@ enum Order {
     Lru(Lru),
 }
 
-/// The weights by number; empty if each is one.
+/// The weights by number; none if each is one.
 #[derive(Debug)]
 struct Weights(Option<Vec<u32>>);
 

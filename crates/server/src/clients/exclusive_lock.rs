@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shuts_the_door_finds_nobody_between_two_steps_of_who_is_exclusive() {
+    fn the_outer_barrier_never_separates_two_steps_of_an_exclusive_hold() {
         for loops in [1, 3] {
             let exclusive_lock = ExclusiveLock::with_barrier(loops);
             let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
