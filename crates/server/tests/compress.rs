@@ -217,8 +217,10 @@ fn values_are_compressed_in_the_databases_that_are_named() {
     assert!(!is_smaller(&mut client, 0) && is_smaller(&mut client, 1));
     client.check(
         "CONFIG GET compress => [compress, 1]
-        CONFIG SET compress 99 => -ERR CONFIG SET failed (possibly related to argument 'compress') - database 99 does not exist; --databases is 16
         CONFIG SET compress 2,0,2 => +OK
         CONFIG GET compress => [compress, 0,2]",
     );
+    let wrong = "ERR CONFIG SET failed (possibly related to argument 'compress') - database 99 \
+                 does not exist; --databases is 16";
+    assert_eq!(client.run("CONFIG SET compress 99"), error(wrong));
 }

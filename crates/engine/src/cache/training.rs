@@ -266,7 +266,9 @@ impl Cache {
     /// Looks at some values; chooses a family when enough were seen. Whether to go on at once.
     fn scan(&self, state: &mut State, is_compressed: &dyn Fn(Space) -> bool, now: Instant) -> bool {
         let mut scan = std::mem::take(&mut state.scan);
+        let mut seen = 0;
         self.look(state, |space, prefix, family, value| {
+            seen += 1;
             if is_compressed(space) {
                 scan.note(space, prefix, family, value.len());
             }
@@ -274,9 +276,9 @@ impl Cache {
         });
         scan.steps += 1;
         if scan.values < SCANNED_VALUES && scan.steps < SCAN_STEPS {
-            let is_empty = scan.values == 0;
+            let found_some = seen + scan.values > 0;
             state.scan = scan;
-            return !is_empty;
+            return found_some;
         }
         let Some(family) = state.choose(scan, now) else {
             return false;
@@ -548,6 +550,9 @@ impl State {
         self.families
             .retain(|_, family| is_compressed(family.space));
         self.is_changed |= self.active() != before;
+        self.scan
+            .families
+            .retain(|_, seen| is_compressed(seen.space));
         let families = &self.families;
         self.gathering
             .take_if(|gathering| !families.contains_key(&gathering.family));

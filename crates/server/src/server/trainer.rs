@@ -4,9 +4,12 @@
 //! steps the thread rests for several times as long as a step took, so that requests have the
 //! processors.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+
+use cellar_engine::Space;
 
 use crate::config::settings::compressed_databases::CompressedDatabases;
 use crate::state::State;
@@ -39,11 +42,15 @@ pub(crate) fn start(state: Arc<State>) -> io::Result<Ticker> {
         let compressed = state.parameters.value("compress");
         // The parameter has checked the text.
         let compressed = CompressedDatabases::parse(&compressed).unwrap_or_default();
-        let is_compressed = |space| {
-            let database = state.databases.database_of(space);
-            database.is_some_and(|database| compressed.includes(database))
+        let goes_on = match compressed {
+            CompressedDatabases::Some(numbers) => {
+                let spaces = numbers.iter().map(|&number| state.databases.space(number));
+                let spaces: HashSet<Space> = spaces.collect();
+                state.cache.train_in(|space| spaces.contains(&space))
+            }
+            CompressedDatabases::Auto | CompressedDatabases::Off => state.cache.train(),
         };
-        if !state.cache.train_in(is_compressed) {
+        if !goes_on {
             return PAUSE;
         }
         let took = Duration::from_nanos(stopwatch.ns());

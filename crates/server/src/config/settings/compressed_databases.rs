@@ -60,16 +60,6 @@ impl CompressedDatabases {
     pub fn is_on(&self) -> bool {
         *self != CompressedDatabases::Off
     }
-
-    /// Whether those of a database are.
-    #[must_use]
-    pub fn includes(&self, database: u32) -> bool {
-        match self {
-            CompressedDatabases::Off => false,
-            CompressedDatabases::Auto => true,
-            CompressedDatabases::Some(numbers) => numbers.binary_search(&database).is_ok(),
-        }
-    }
 }
 
 /// As an operator would write it.
@@ -109,8 +99,6 @@ mod tests {
         }
         let some = CompressedDatabases::parse("1,4").unwrap();
         assert!(some.check(5).is_ok() && some.check(4).is_err());
-        assert!(some.is_on() && some.includes(4) && !some.includes(0));
-        let (all, none) = (CompressedDatabases::Auto, CompressedDatabases::Off);
-        assert!(all.includes(9) && !none.includes(0) && !none.is_on());
+        assert!(some.is_on() && !CompressedDatabases::Off.is_on());
     }
 }

@@ -448,11 +448,11 @@ pub const TABLE: &[Row] = &[
         value: "auto|off|DATABASES",
         default: "off",
         help: "Compresses values of 128 B to 16 KiB that look alike, so that more items fit into \
-               --memory: auto in all databases, a list such as 0,3 in these. A store writes its value plain; the server compresses it when it moves \
-               the item, or before a full cache evicts. Keys with the same database and the same \
-               text before the first : or / share a dictionary, which the server trains. Values \
-               that are read often, and those that do not compress, stay plain. \
-               CONFIG SET compress changes it.",
+               --memory: auto in all databases, a list such as 0,3 in these. A store writes its \
+               value plain; the server compresses it when it moves the item, or before a full \
+               cache evicts. Keys with the same database and the same text before the first : or \
+               / share a dictionary, which the server trains. Values that are read often, and \
+               those that do not compress, stay plain. CONFIG SET compress changes it.",
         set: |s, v| put(&mut s.compress, CompressedDatabases::parse(v)),
         show: |s| s.compress.to_string(),
     },
