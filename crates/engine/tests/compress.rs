@@ -677,7 +677,12 @@ fn a_partition_of_which_nothing_leaves_holds_more_documents() {
 
 #[test]
 fn values_are_compressed_in_the_spaces_that_are_asked_for() {
-    let timed = cache();
+    // Dictionaries take a 64th of the memory at most: here is room for two.
+    let timed = Timed::with(Config {
+        shards: Some(2),
+        seed: Some(5),
+        ..Config::with_memory(4 * MEMORY_BYTES)
+    });
     timed.cache.set_compress(true);
     let mut random = Random::from_seed(9);
     let options = SetOptions::default();

@@ -155,7 +155,7 @@ fn an_error_about_a_value_shows_the_value_and_the_valid_ones() {
     for (arguments, expected) in [
         (
             ["--compress", "yes"],
-            "--compress: \"yes\" is neither auto nor off",
+            "--compress: \"yes\" is neither auto nor off nor numbers of databases like 0,3",
         ),
         (
             ["--otlp-interval", "10ms"],
