@@ -183,7 +183,7 @@ impl Cache {
         (!self.is_handed_over()).then_some(shard)
     }
 
-    /// The open state file, for [`StateDir::open_with`]; `None` if the memory does not outlive the
+    /// The open state file, for `StateDir::open_with`; `None` if the memory does not outlive the
     /// process.
     #[must_use]
     pub fn state_file(&self) -> Option<BorrowedFd<'_>> {

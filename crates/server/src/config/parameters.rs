@@ -1,10 +1,10 @@
 //! Parameters: what CONFIG GET shows and CONFIG SET changes, under the names that Redis has.
 //!
-//! Tools read them to learn what a server is like. Those that change something here can be set;
-//! what that is stands in `execute/resp/admin/config.rs`. What tunes how Redis is inside, the forms
-//! of its values, is taken, for no client can tell ([`Form::InnerNumber`]). All others keep their
-//! value, and whoever wants to change one is told so ([`Form::Fixed`], [`Form::Unused`]): nobody is
-//! left to believe that something was done. To set what is set already is no change.
+//! `CONFIG SET` accepts the parameters that change something in Cellar
+//! (`execute/resp/admin/config.rs` applies them) and those of Redis's compact encodings, which
+//! only OBJECT ENCODING reports. For any other it returns an error (`Form::Fixed`, `Form::Unused`),
+//! so that no client believes in a change that did not happen. Setting the present value is no
+//! change.
 //!
 //! Source of names, forms and error texts: `config.c` of Redis 7. Tests: tests/resp_admin.rs.
 
