@@ -10,7 +10,7 @@ use cellar_engine::{Handle, Instant, Item};
 
 use crate::config::limits::RESULT_BYTES_MAX;
 use crate::execute::resp::call::steps::Progress;
-use crate::execute::resp::collections::copied::{CHANGED_BYTES, CHANGES, Copied, Extent};
+use crate::execute::resp::collections::copied::{Copied, Extent};
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
@@ -179,12 +179,7 @@ fn compare(one: (&[u8], &f64), other: (&[u8], &f64)) -> Ordering {
     scores.then_with(|| one.0.cmp(other.0))
 }
 
-/// A copy of one source, to which members of the others are added, or from which they are taken.
-enum Changing {
-    Copying(Copied, Change),
-    Copy(Box<SortedSet<'static>>, Change, Place),
-}
-
+/// What the members of the other sources do to a copy of one source.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Add,
@@ -204,7 +199,7 @@ pub(in crate::execute::resp) struct Ranking {
     making: Option<(SortedSetBuilder, Place)>,
     makes_set: bool,
     /// The copy of one of the sources that becomes the result, if one does.
-    changing: Option<Changing>,
+    copied: Option<(Copied<SortedSet<'static>>, Change)>,
     sorted: usize,
     /// Of each part that has members left the lowest one: a heap, the lowest of all first.
     heads: Vec<Head>,
@@ -249,7 +244,7 @@ impl Ranking {
             gathered: Gathered::new(most),
             making: None,
             makes_set: false,
-            changing: None,
+            copied: None,
             sorted: 0,
             heads: Vec::new(),
             counts_only: false,
@@ -288,64 +283,51 @@ impl Ranking {
         if !is_paged(value) {
             return;
         }
-        let others = Extent::sum(
-            (self.sources.iter().enumerate())
-                .filter(|&(index, _)| index != copied)
-                .map(|(_, (source, _))| source.extent()),
-        );
-        if !Copied::is_better(self.sources[copied].0.extent(), others) {
+        let all = Extent::sum(self.sources.iter().map(|(source, _)| source.extent()));
+        let own = self.sources[copied].0.extent();
+        if !own.should_be_copied(all) {
             return;
         }
         if let (Operand::Sorted(value), _) = self.sources.remove(copied) {
-            self.changing = Some(Changing::Copying(Copied::of(value), change));
+            self.copied = Some((Copied::of(value), change));
             self.operation = Algebra::Union;
             self.left = 0..self.sources.len();
-            self.gathered = Gathered::new(others.members);
+            self.gathered = Gathered::new(all.members - own.members);
         }
     }
 
-    /// Copies some bytes more, or changes some members of the copy.
+    /// Does a step of the copy.
     fn change(&mut self) -> Progress {
-        if let Some(Changing::Copying(copied, change)) = &mut self.changing {
-            let Some(value) = copied.step() else {
-                return Progress::More;
-            };
-            let set = Box::new(SortedSet::of_copy(value));
-            self.changing = Some(Changing::Copy(set, *change, Place::default()));
-        }
-        let Some(Changing::Copy(set, change, at)) = &mut self.changing else {
+        let Some((copied, change)) = &mut self.copied else {
             return Progress::Last;
         };
-        let (mut changes, mut bytes) = (0, 0);
-        for (member, score, next) in self.gathered.iter_valued(*at) {
-            if changes == CHANGES || bytes >= CHANGED_BYTES {
-                return Progress::More;
-            }
+        let aggregate = self.aggregate;
+        let step = copied.step(&self.gathered, SortedSet::of_copy, |set, member, &score| {
             match change {
                 Change::Remove => _ = set.remove(member),
                 Change::Add => {
                     let its = set.score(member);
-                    let score = its.map_or(*score, |its| self.aggregate.join(*score, its));
+                    let score = its.map_or(score, |its| aggregate.join(score, its));
                     // What is stored has no negative zero.
                     set.set(member, score + 0.0);
                 }
             }
-            (*at, changes) = (next, changes + 1);
-            bytes += member.len();
-        }
-        self.count = set.len();
-        Progress::Last
+        });
+        self.count = copied.collection().map_or(0, SortedSet::len);
+        step
     }
 
     /// Whether it begins as a copy that takes several steps.
     pub(in crate::execute::resp) fn is_large_copy(&self) -> bool {
-        matches!(&self.changing, Some(Changing::Copying(copied, _)) if copied.is_large())
+        let copied = self.copied.as_ref();
+        copied.is_some_and(|(copied, _)| copied.is_large())
     }
 
     /// The sorted set to which its members are pushed by their scores; all steps are done.
     pub(in crate::execute::resp) fn take_set(&mut self) -> SortedSetBuilder {
-        if let Some(Changing::Copy(set, ..)) = self.changing.take() {
-            return (*set).into();
+        let copied = self.copied.take();
+        if let Some(set) = copied.and_then(|(copied, _)| copied.into_collection()) {
+            return set.into();
         }
         let made = self.making.take();
         made.map_or_else(SortedSetBuilder::default, |(builder, _)| builder)
@@ -372,7 +354,7 @@ impl Ranking {
         if self.counts_only {
             return Progress::Last;
         }
-        if self.changing.is_some() {
+        if self.copied.is_some() {
             return self.change();
         }
         if self.makes_set && self.sorted == 0 {

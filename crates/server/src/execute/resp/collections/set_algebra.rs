@@ -16,7 +16,7 @@ use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::execute::resp::collections::copied::{CHANGED_BYTES, CHANGES, Copied, Extent};
+use crate::execute::resp::collections::copied::{Copied, Extent};
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
@@ -237,13 +237,7 @@ struct Combining {
     makes_set: bool,
     making: Option<(SetBuilder, Place)>,
     /// The copy of one of the sets that becomes the result, if one does.
-    changing: Option<Changing>,
-}
-
-/// A copy of one set, to which the members of the others are added, or from which they are taken.
-enum Changing {
-    Copying(Copied),
-    Copy(Box<Set<'static>>, Place),
+    copied: Option<Copied<Set<'static>>>,
 }
 
 impl Combining {
@@ -286,7 +280,7 @@ impl Combining {
             counts_only: false,
             makes_set: false,
             making: None,
-            changing: None,
+            copied: None,
         })
     }
 
@@ -310,19 +304,16 @@ impl Combining {
         let Some(copied) = copied else {
             return;
         };
-        let others = Extent::sum(
-            (self.sets.iter().enumerate())
-                .filter(|&(index, _)| index != copied)
-                .map(|(_, set)| extent(set)),
-        );
-        if !Copied::is_better(extent(&self.sets[copied]), others) {
+        let all = Extent::sum(self.sets.iter().map(extent));
+        let own = extent(&self.sets[copied]);
+        if !own.should_be_copied(all) {
             return;
         }
         if let Some(value) = self.sets[copied].take_if(|value| Set::can_be_copied(value)) {
-            self.changing = Some(Changing::Copying(Copied::of(value)));
+            self.copied = Some(Copied::of(value));
             self.sources = 0..self.sets.len();
             self.others = Vec::new();
-            self.gathered = Gathered::new(others.members);
+            self.gathered = Gathered::new(all.members - own.members);
         }
     }
 
@@ -333,8 +324,8 @@ impl Combining {
 
     /// The set that it has come to.
     fn made(self) -> Made {
-        if let Some(Changing::Copy(set, _)) = self.changing {
-            return Made::of(*set, self.count);
+        if let Some(set) = self.copied.and_then(Copied::into_collection) {
+            return Made::of(set, self.count);
         }
         let (builder, _) = self.making.unwrap_or_else(|| begin_set(&self.gathered));
         Made::of(builder.finish(), self.count)
@@ -350,7 +341,7 @@ impl Combining {
                 return Progress::Last;
             }
         }
-        if self.changing.is_some() {
+        if self.copied.is_some() {
             return self.change();
         }
         let gathered = &mut self.gathered;
@@ -365,32 +356,20 @@ impl Combining {
         })
     }
 
-    /// Copies some bytes more, or changes some members of the copy.
+    /// Does a step of the copy.
     fn change(&mut self) -> Progress {
-        if let Some(Changing::Copying(copied)) = &mut self.changing {
-            let Some(value) = copied.step() else {
-                return Progress::More;
-            };
-            let set = Box::new(Set::of_copy(value));
-            self.changing = Some(Changing::Copy(set, Place::default()));
-        }
-        let Some(Changing::Copy(set, at)) = &mut self.changing else {
+        let Some(copied) = &mut self.copied else {
             return Progress::Last;
         };
-        let (mut changes, mut bytes) = (0, 0);
-        for (member, next) in self.gathered.iter_from(*at) {
-            if changes == CHANGES || bytes >= CHANGED_BYTES {
-                return Progress::More;
-            }
-            match self.verb {
-                Verb::Sunion => set.add(member),
-                _ => set.remove(member),
+        let adds = self.verb == Verb::Sunion;
+        let step = copied.step(&self.gathered, Set::of_copy, |set, member, ()| {
+            match adds {
+                true => set.add(member),
+                false => set.remove(member),
             };
-            (*at, changes) = (next, changes + 1);
-            bytes += member.len();
-        }
-        self.count = set.len();
-        Progress::Last
+        });
+        self.count = copied.collection().map_or(0, Set::len);
+        step
     }
 
     /// Looks at some members more.
