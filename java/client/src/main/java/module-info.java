@@ -1,4 +1,4 @@
-/** Cellar's client: pipelined, clustered, with a local cache that does not go stale. */
+/** Cellar's client: pipelined, clustered, with a local cache that the server invalidates. */
 @org.jspecify.annotations.NullMarked
 module cellar.client {
     requires static transitive org.jspecify;

@@ -13,16 +13,17 @@ import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
 /**
- * Every client under every load, by JMH.
+ * Measures every client under every load, with JMH.
  *
- * <p>In each round of a row each client has a process of its own, one after the other, so that what
- * disturbs the machine for a while hits all. A round's figure is the median of its iterations.
+ * <p>In each round of a row each client runs in a separate process, one after the other, so that a
+ * temporary disturbance of the machine affects all. The result of a round is the median of its
+ * iterations.
  *
- * @param rounds how often each client has a process of its own in a row
- * @param finalists how many of the others are left after the first round
+ * @param rounds number of processes of each client in a row
+ * @param finalists number of other clients that remain after the first round
  * @param warmup_ms before each measurement
  * @param iterations of {@code iteration_ms} in each process
- * @param iteration_ms of each
+ * @param iteration_ms duration of an iteration
  * @param loads of {@link Clients}
  * @param values kinds of {@link Values}
  */
@@ -34,10 +35,10 @@ record ClientRows(
         int iteration_ms,
         List<Load> loads,
         List<String> values) {
-    /** What clients do in a row, with the method of {@link Clients} that does it. */
+    /** The load of a row, with the method of {@link Clients} that runs it. */
     private record Load(String title, String method, int threads) {}
 
-    /** One client in one row, as it is written. */
+    /** The results of one client in one row, as written to the file. */
     record Cell(String row, String client, List<Double> rounds_per_s) {}
 
     private static final String OWN = "cellar";
@@ -55,22 +56,22 @@ record ClientRows(
                     GETS.get(2));
     private static final List<String> VALUES = List.of("100B", "4KiB", "object");
 
-    /** Two minutes. */
+    /** Takes two minutes. */
     static ClientRows quick() {
         return new ClientRows(1, 0, 200, 1, 200, ALL, List.of("100B"));
     }
 
-    /** Twenty minutes. */
+    /** Takes twenty minutes. */
     static ClientRows usual() {
         return new ClientRows(3, 3, 1000, 3, 500, GETS, VALUES);
     }
 
-    /** Three hours. */
+    /** Takes three hours. */
     static ClientRows full() {
         return new ClientRows(5, Peer.NAMES.size(), 3000, 5, 1000, ALL, VALUES);
     }
 
-    /** Measures all rows in whose title {@code wanted} is found. */
+    /** Measures all rows whose title contains {@code wanted}. */
     List<Cell> run(String wanted) throws Exception {
         List<Cell> cells = new ArrayList<>();
         try (Server memcached = Cores.place(Server.memcached(0, "-c", "4096"));
@@ -124,7 +125,7 @@ record ClientRows(
                 .toList();
     }
 
-    /** The own client and the best of the others after the first round. */
+    /** Returns Cellar's client and the best of the others after the first round. */
     private List<String> best(Map<String, List<Double>> found) {
         Comparator<String> slowest = Comparator.comparing(client -> found.get(client).get(0));
         List<String> best =

@@ -14,7 +14,7 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 
-/** Requests per second of one client on one server. */
+/** Measures requests per second of one client on one server. */
 @BenchmarkMode(Mode.Throughput)
 @OutputTimeUnit(TimeUnit.SECONDS)
 public class Clients {
@@ -71,7 +71,7 @@ public class Clients {
         }
     }
 
-    /** Where a thread is among the keys. */
+    /** The position of a thread in the keys. */
     @State(Scope.Thread)
     public static class Cursor {
         private int at = (int) (System.nanoTime() & 0xff);

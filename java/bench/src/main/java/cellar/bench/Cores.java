@@ -5,25 +5,25 @@ import java.io.IOException;
 import java.lang.ProcessBuilder.Redirect;
 
 /**
- * Keeps servers and clients on processors of their own, the lower half for clients.
+ * Binds servers and clients to different processors, clients to the lower half.
  *
- * <p>Left alone, the scheduler puts a blocking caller and its server on one processor in one run
- * and on two in the next; a round trip then takes five times as long, whatever the client.
+ * <p>Otherwise the scheduler may put a blocking caller and its server on one processor in one run
+ * and on two in the next. A round trip then takes five times as long, whatever the client.
  */
 final class Cores {
-    /** Read before anything is bound, which would count as all there is. */
+    /** Read before any binding, which would limit the result. */
     private static final int ALL = Runtime.getRuntime().availableProcessors();
 
     private static boolean split;
 
     private Cores() {}
 
-    /** Binds this process and what it starts from now on, where there are several processors. */
+    /** Binds this process and its later children, if there are several processors. */
     static void split() throws Exception {
         split = ALL > 1 && bind(ProcessHandle.current().pid(), 0, ALL / 2);
     }
 
-    /** Moves {@code server} to the servers' half. */
+    /** Moves {@code server} to the processors of servers. */
     static Server place(Server server) throws Exception {
         if (split && !bind(server.pid(), ALL / 2, ALL)) {
             throw new IOException("a server cannot be bound");

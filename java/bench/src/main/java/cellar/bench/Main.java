@@ -8,18 +8,18 @@ import java.util.Map;
 import java.util.regex.Pattern;
 
 /**
- * Runs one of the measurements: every client on every server, or {@link OldClient}.
+ * Runs one of the benchmarks: every client on every server, or {@link OldClient}.
  *
- * <p>{@code --quick} shows only that everything works, {@code --full} takes hours; {@code --out
- * FILE} is where the figures go as JSON, {@code --only PART} says {@code clients} or {@code
- * old-client}, {@code --rows TEXT} keeps only those rows whose title has it, for {@code old-client}
- * a regular expression. The property {@code bench.setting} holds machine, date and commit as JSON
- * and stands in the figures as it is.
+ * <p>{@code --quick} only checks that everything works; {@code --full} takes hours. {@code --out
+ * FILE} writes the results as JSON. {@code --only PART} selects {@code clients} or {@code
+ * old-client}. {@code --rows TEXT} selects the rows whose title contains the text, for {@code
+ * old-client} a regular expression. The property {@code bench.setting} contains machine, date and
+ * commit as JSON, and is copied to the results.
  */
 public final class Main {
     private Main() {}
 
-    /** See the class. */
+    /** Runs the benchmark. */
     public static void main(String[] arguments) throws Exception {
         List<String> words = List.of(arguments);
         boolean quick = words.contains("--quick");

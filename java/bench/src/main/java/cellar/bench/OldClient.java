@@ -16,13 +16,13 @@ import java.util.concurrent.Future;
 import java.util.regex.Pattern;
 
 /**
- * The table of the article on memcache-client-forjava 2.2: 100 threads, each with 1000 puts and
- * 1000 gets, against whalin's client.
+ * Repeats the table of the article on memcache-client-forjava 2.2 against whalin's client: 100
+ * threads, each with 1000 puts and 1000 gets.
  *
- * <p>First both clients do the same: check connections or not, serialise objects. Then each comes
- * as it is, the old one in its last version. A cluster is, for that, a put to each of two servers
- * and a get from one. In each round Cellar's client has a turn before and after the old one; a
- * short round warms up; medians count.
+ * <p>In the first table both clients do the same: check connections or not, serialise objects. In
+ * the second each has its defaults, whalin's client in its last version. For that client a cluster
+ * is a put to each of two servers and a get from one. In each round Cellar's client runs before and
+ * after whalin's client. A short round warms up; medians count.
  */
 final class OldClient {
     private static final int THREADS = 100;
@@ -59,7 +59,7 @@ final class OldClient {
 
     private OldClient() {}
 
-    /** Measures all cases in whose server, table and title {@code wanted} is found. */
+    /** Measures all cases whose server, table and title match {@code wanted}. */
     static Map<String, Object> run(boolean quick, Pattern wanted) throws Exception {
         int puts = quick ? 50 : 1000;
         List<Map<String, Object>> rows = new ArrayList<>();
@@ -84,7 +84,7 @@ final class OldClient {
         return name.name().toLowerCase(Locale.ROOT);
     }
 
-    /** A short round to warm up, then {@code rounds} that count. */
+    /** Runs a short round to warm up, then {@code rounds} that count. */
     private static Map<String, Object> measure(Case row, Server.Kind kind, int rounds, int puts)
             throws Exception {
         List<Server> servers = new ArrayList<>();
@@ -151,8 +151,8 @@ final class OldClient {
     }
 
     /**
-     * The seconds from the start of all threads until the last one is done. Each client has keys of
-     * its own, so that none finds what the other has left.
+     * Returns the seconds from the start of all threads until the last one has ended. Each client
+     * has separate keys, so none finds items of another.
      */
     private static double turn(String name, Peer peer, Case row, int puts) throws Exception {
         Object value = Values.of(row.value());
@@ -164,7 +164,7 @@ final class OldClient {
         }
         ExecutorService threads = Executors.newFixedThreadPool(THREADS);
         try {
-            // All threads are there before the time starts.
+            // Starts all threads before the measurement.
             threads.invokeAll(work.stream().map(it -> (Callable<Integer>) () -> 0).toList());
             long begin_ns = System.nanoTime();
             List<Future<Integer>> ended = threads.invokeAll(work);
@@ -183,7 +183,7 @@ final class OldClient {
         }
     }
 
-    /** All puts, then all gets; how many of these found nothing. */
+    /** Does all puts, then all gets; returns how many gets found nothing. */
     private static int work(Peer peer, String prefix, Object value, int puts, int gets)
             throws Exception {
         int wrong = 0;

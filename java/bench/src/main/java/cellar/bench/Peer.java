@@ -5,17 +5,17 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /**
- * A client under measurement, reduced to what is measured.
+ * A client to measure, reduced to the measured operations.
  *
  * @param get reads and waits; null is a miss
- * @param set stores and waits for the server's word
- * @param getAsync reads; gives the value, decoded, when it is there; null if there is none
- * @param end closes
+ * @param set stores and waits for the answer
+ * @param getAsync reads; completes with the decoded value; null if the client has no such method
+ * @param end closes the client
  */
 public record Peer(Get get, Set set, GetAsync getAsync, Closing end) implements AutoCloseable {
     static final int TTL_S = 3600;
 
-    /** Names of all clients. */
+    /** The names of all clients. */
     static final List<String> NAMES =
             List.of(
                     "cellar",
@@ -50,7 +50,7 @@ public record Peer(Get get, Set set, GetAsync getAsync, Closing end) implements 
         void run() throws IOException;
     }
 
-    /** A client without asynchronous requests. */
+    /** Creates a client without asynchronous requests. */
     Peer(Get get, Set set, Closing end) {
         this(get, set, null, end);
     }
@@ -60,17 +60,22 @@ public record Peer(Get get, Set set, GetAsync getAsync, Closing end) implements 
         end.run();
     }
 
-    /** Whether {@code name} has asynchronous requests. */
+    /** Whether the client {@code name} has asynchronous requests. */
     static boolean isAsync(String name) {
         return !name.startsWith("xmemcached") && !name.equals("whalin");
     }
 
-    /** Whether {@code name} can talk to {@code server}; lettuce speaks Redis's protocol alone. */
+    /**
+     * Whether the client {@code name} works with {@code server}; lettuce needs the Redis protocol.
+     */
     static boolean fits(String name, String server) {
         return server.equals("cellar") || !name.equals("lettuce");
     }
 
-    /** Connects {@code name} to servers at {@code ports} for values of kind {@code value}. */
+    /**
+     * Connects the client {@code name} to servers at {@code ports}, for values of kind {@code
+     * value}.
+     */
     static Peer open(String name, List<Integer> ports, String value) throws Exception {
         boolean binary = name.endsWith("-binary");
         return switch (name.replace("-binary", "")) {

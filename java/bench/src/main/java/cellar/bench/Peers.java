@@ -29,11 +29,11 @@ import net.rubyeye.xmemcached.command.BinaryCommandFactory;
 import net.rubyeye.xmemcached.impl.KetamaMemcachedSessionLocator;
 import net.rubyeye.xmemcached.utils.AddrUtil;
 
-/** How each client is connected and asked. */
+/** Connects each client and calls its methods. */
 final class Peers {
     private Peers() {}
 
-    /** This repository's client, set up further by {@code more}. */
+    /** Cellar's client; {@code more} changes its settings. */
     @SuppressWarnings("unchecked")
     static Peer cellar(List<Integer> ports, Codec<?> codec, Consumer<CacheClientBuilder> more) {
         Duration ttl = Duration.ofSeconds(Peer.TTL_S);
@@ -51,7 +51,7 @@ final class Peers {
                 client::close);
     }
 
-    /** The codec that it is used with for values of a kind: objects travel as JSON. */
+    /** Returns the codec of a kind of values: objects are stored as JSON. */
     static Codec<?> codec(String value) {
         return value.equals("object") ? Codecs.json(Values.Order.class) : Codecs.string();
     }
@@ -70,10 +70,10 @@ final class Peers {
     }
 
     /**
-     * Folsom, with its transcoder of text, or for objects the one that serialises.
+     * Folsom, with its string transcoder, or for objects the serialising one.
      *
-     * <p>Replies complete on its event loop: its default, the common pool, starts a thread for each
-     * reply where there are two processors or fewer.
+     * <p>Replies complete on its event loop. Its default is the common pool, which starts a thread
+     * for each reply if there are two processors or fewer.
      */
     static Peer folsom(List<Integer> ports, boolean binary, String value) throws Exception {
         MemcacheClientBuilder<Object> builder =
@@ -91,7 +91,7 @@ final class Peers {
                 client::shutdown);
     }
 
-    /** Folsom's way to bytes and back, by the kind of values. */
+    /** Returns Folsom's transcoder for a kind of values. */
     @SuppressWarnings("unchecked")
     private static Transcoder<Object> transcoder(String value) {
         Transcoder<?> transcoder =
@@ -101,7 +101,7 @@ final class Peers {
         return (Transcoder<Object>) transcoder;
     }
 
-    /** Lettuce, over Redis's protocol; values become bytes as Folsom's do. */
+    /** Lettuce, over the Redis protocol; values are encoded as for Folsom. */
     static Peer lettuce(int port, String value) {
         RedisClient client = RedisClient.create("redis://127.0.0.1:" + port);
         StatefulRedisConnection<String, Object> connection =

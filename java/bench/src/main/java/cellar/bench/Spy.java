@@ -10,11 +10,11 @@ import net.spy.memcached.ConnectionFactoryBuilder;
 import net.spy.memcached.ConnectionFactoryBuilder.Protocol;
 import net.spy.memcached.MemcachedClient;
 
-/** spymemcached; the same code drives ElastiCache's client, which has its class names. */
+/** spymemcached, and ElastiCache's client, which has the same class names. */
 public final class Spy {
     private Spy() {}
 
-    /** Connects. */
+    /** Connects spymemcached. */
     public static Peer open(List<Integer> ports, Boolean binary) throws Exception {
         ConnectionFactoryBuilder builder =
                 new ConnectionFactoryBuilder()
@@ -25,7 +25,7 @@ public final class Spy {
         List<InetSocketAddress> nodes =
                 ports.stream().map(port -> new InetSocketAddress("127.0.0.1", port)).toList();
         MemcachedClient client = new MemcachedClient(builder.build(), nodes);
-        // The value is decoded when the future is asked for it, which a caller would do too.
+        // The value is decoded when the future's get is called, as an application would.
         return new Peer(
                 client::get,
                 (key, value) -> client.set(key, Peer.TTL_S, value).get(),
@@ -34,7 +34,7 @@ public final class Spy {
                 client::shutdown);
     }
 
-    /** ElastiCache's client would ask for the cluster's configuration unless told not to. */
+    /** By default ElastiCache's client would request the configuration of a cluster. */
     @SuppressWarnings({"unchecked", "rawtypes"})
     private static void fixedNodes(ConnectionFactoryBuilder builder) throws Exception {
         for (Method method : builder.getClass().getMethods()) {
@@ -45,7 +45,7 @@ public final class Spy {
         }
     }
 
-    /** Connects ElastiCache's client: this class once more, loaded against that one's classes. */
+    /** Connects ElastiCache's client: loads this class again, with the classes of that client. */
     static Peer elasticache(List<Integer> ports, boolean binary) throws Exception {
         String folder = System.getProperty("bench.apart", "target/apart");
         URL jar = new File(folder, "elasticache.jar").toURI().toURL();

@@ -4,9 +4,9 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What is stored. */
+/** The values that are stored. */
 public final class Values {
-    /** An object as applications cache them: some fields and a list of parts. */
+    /** A typical cached object: some fields and a list of parts. */
     public record Order(long id, String customer, String state, List<Line> lines)
             implements Serializable {}
 
@@ -17,7 +17,7 @@ public final class Values {
 
     private Values() {}
 
-    /** The value of a kind: {@code 100B}, {@code 4KiB} or {@code object}. */
+    /** Returns the value of a kind: {@code 100B}, {@code 4KiB} or {@code object}. */
     public static Object of(String kind) {
         return switch (kind) {
             case "100B" -> "x".repeat(100);
@@ -27,7 +27,7 @@ public final class Values {
         };
     }
 
-    /** Text that does not compress well. */
+    /** Returns text that does not compress well. */
     private static String text(int length) {
         StringBuilder text = new StringBuilder(length);
         java.util.SplittableRandom random = new java.util.SplittableRandom(1);

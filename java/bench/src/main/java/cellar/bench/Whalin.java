@@ -8,25 +8,25 @@ import java.util.Date;
 import java.util.List;
 
 /**
- * whalin's client: 3.0.2, or 2.0.1, on which memcache-client-forjava rests, from a folder.
+ * whalin's client: 3.0.2, or 2.0.1 from a folder, which memcache-client-forjava is based on.
  *
- * <p>Both have the same methods in packages of different names, and 2.0.1 was found as no artifact;
- * so they are called by reflection.
+ * <p>Both have the same methods in different packages, and 2.0.1 was not found as an artifact. So
+ * they are called by reflection.
  */
 final class Whalin {
-    /** Classes of 2.0.1 and of what it needs; empty if they are not there. */
+    /** Class path of 2.0.1 and its dependencies; empty if missing. */
     private static final String OLD = System.getProperty("bench.old", "");
 
     private static ClassLoader loader = Whalin.class.getClassLoader();
 
     private Whalin() {}
 
-    /** The version that {@link #old} gives. */
+    /** Returns the version that {@link #old} uses. */
     static String oldVersion() {
         return OLD.isEmpty() ? "3.0.2" : "2.0.1";
     }
 
-    /** The old client; {@code check} makes it ask for a sign of life before each use. */
+    /** Connects the old version; {@code check} makes it check a connection before each use. */
     static Peer old(List<Integer> ports, boolean check) throws Exception {
         if (!OLD.isEmpty() && loader == Whalin.class.getClassLoader()) {
             File log4j = new File(OLD, "log4j.jar");
@@ -40,7 +40,7 @@ final class Whalin {
         return file.toURI().toURL();
     }
 
-    /** Log4j takes what is not set up for a wish to see all. */
+    /** Without a configuration Log4j logs everything. */
     private static void quieten() throws Exception {
         Class<?> level = loader.loadClass("org.apache.log4j.Level");
         Object root =
@@ -48,7 +48,7 @@ final class Whalin {
         root.getClass().getMethod("setLevel", level).invoke(root, level.getField("OFF").get(null));
     }
 
-    /** The client of the classes below {@code home}. */
+    /** Connects the client whose classes are below the package {@code home}. */
     static Peer open(String home, List<Integer> ports, boolean check) throws Exception {
         Class<?> pools = loader.loadClass(home + ".MemCached.SockIOPool");
         String name = "pool-" + System.nanoTime();
@@ -76,7 +76,7 @@ final class Whalin {
                 () -> call(pool, "shutDown"));
     }
 
-    /** Calls the only method of this name with so many parameters. */
+    /** Calls the only method with this name and number of parameters. */
     private static void call(Object on, String name, Object... words) {
         try {
             for (Method method : on.getClass().getMethods()) {

@@ -10,10 +10,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * A {@link CacheClient} whose methods wait for the answer and throw the {@link CacheException}.
  *
- * <p>The calling thread writes and reads the socket itself; callers that come together share one
- * write and one read. No monitor is held while waiting, so virtual threads do not pin theirs. An
+ * <p>The calling thread writes and reads the socket itself. Concurrent callers share one write and
+ * one read. A waiting call holds no monitor, so a virtual thread does not pin its carrier. An
  * interrupted caller gets {@link CacheException.Loading} with the interrupt flag set. Arguments,
- * results and null are those of {@link CacheClient}.
+ * results and null are as in {@link CacheClient}.
  *
  * @param <V> type of the values
  */
@@ -90,7 +90,7 @@ public interface BlockingCacheClient<V> extends AutoCloseable {
     /** See {@link Counters#addOrDecrement}. */
     long addOrDecrement(String key, long by, long initial, Duration ttl);
 
-    /** The same cache for callers that do not wait. */
+    /** Returns the asynchronous interface of the same cache. */
     CacheClient<V> async();
 
     /** See {@link CacheClient#close}. */

@@ -25,36 +25,36 @@ import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Describes a {@link CacheClient} and makes it. Not safe for use by several threads; may be used
- * again after {@link #build}.
+ * Builds a {@link CacheClient}. Not safe for use by several threads; may be used again after {@link
+ * #build}.
  */
 public final class CacheClientBuilder {
-    /** What several nodes are to each other. */
+    /** How keys are distributed over several nodes. */
     public enum Mode {
         /** Each key is on one node, by ketama with weights. */
         SHARDED,
-        /** The same, and the next node stands in for one that is down. */
+        /** As {@code SHARDED}; if a node is down, the next node on the ring takes over its keys. */
         SHARDED_WITH_FAILOVER,
-        /** Every node holds everything. */
+        /** Every node has all keys. */
         REPLICATED,
         /**
-         * Each key is on the node that has its slot, in a cluster of Cellars or of Redis that says
-         * so itself; over Redis's protocol. The nodes named are some of it.
+         * Each key is on the node that owns its slot, in a Cellar or Redis cluster with the Redis
+         * protocol. The nodes given are some of the cluster's; it reports the others.
          */
         SLOTS
     }
 
-    /** What servers are spoken to in. */
+    /** The protocol of the servers. */
     public enum Protocol {
-        /** memcached's text protocol, meta commands where the server has them. */
+        /** The memcached text protocol, with meta commands if the server supports them. */
         MEMCACHED,
-        /** Redis's, version 2; versions, append, prepend and keys are refused then. */
+        /** The Redis protocol, version 2; does not support versions, append, prepend and keys. */
         REDIS
     }
 
-    /** How sockets of asynchronous requests are polled. */
+    /** How the sockets of asynchronous requests are polled. */
     public enum Transport {
-        /** epoll where its native part can be loaded, else the JDK's selector. */
+        /** epoll if its native library can be loaded, otherwise the JDK's selector. */
         AUTO,
         /** Linux epoll. */
         EPOLL,
@@ -90,12 +90,12 @@ public final class CacheClientBuilder {
 
     CacheClientBuilder() {}
 
-    /** The nodes, at least one; each as {@link Node#parse} reads it. */
+    /** Sets the nodes, at least one, each in the syntax of {@link Node#parse}. */
     public CacheClientBuilder nodes(String... nodes) {
         return nodes(Arrays.stream(nodes).map(Node::parse).toList());
     }
 
-    /** The nodes, at least one. */
+    /** Sets the nodes, at least one. */
     public CacheClientBuilder nodes(List<Node> nodes) {
         if (nodes.isEmpty()) {
             throw new IllegalArgumentException("a cache needs a node");
@@ -106,7 +106,7 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** Nodes that may change. */
+    /** Sets a source of nodes that may change. */
     public CacheClientBuilder discovery(Discovery discovery) {
         this.discovery = discovery;
         single = false;
@@ -115,11 +115,11 @@ public final class CacheClientBuilder {
     }
 
     /**
-     * Keeps all items in this process, in place of nodes: for unit tests of applications. Every
-     * method does what it does over a memcached, leases and versions included, but nothing is
-     * evicted, and stages are complete when the call returns, unless they wait for another caller's
-     * load. Items end by the {@link #ticker}. Clients of one builder share their items, as
-     * processes share a server's. What is said of nodes and connections has no effect.
+     * Keeps all items in this process, without nodes: for unit tests of applications. Every method
+     * behaves as with memcached, including leases and versions. There are two differences: nothing
+     * is evicted, and a stage is complete when the call returns, unless it waits for another
+     * caller's load. Items expire by the {@link #ticker}. Clients of one builder share their items,
+     * as processes share a server. Settings of nodes and connections have no effect.
      */
     public CacheClientBuilder inMemory() {
         single = true;
@@ -127,36 +127,38 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** What several nodes are to each other; sharded unless said. */
+    /** Sets how keys are distributed over several nodes. Default: {@link Mode#SHARDED}. */
     public CacheClientBuilder mode(Mode mode) {
         this.mode = mode;
         return this;
     }
 
     /**
-     * What servers are spoken to in; memcached's protocol unless said. Over Redis's protocol flags
-     * are not stored, so codecs that need them cannot be used, and nodes cannot be replicated.
+     * Sets the protocol of the servers. Default: {@link Protocol#MEMCACHED}. The Redis protocol
+     * does not store flags, so codecs that need them cannot be used, and nodes cannot be
+     * replicated.
      */
     public CacheClientBuilder protocol(Protocol protocol) {
         this.protocol = protocol;
         return this;
     }
 
-    /** How long a request may take, from the call to the answer; a second unless said. */
+    /** Sets the time-out of a request, from the call to the answer. Default: 1 second. */
     public CacheClientBuilder timeout(Duration timeout) {
         this.timeout = positive(timeout);
         return this;
     }
 
-    /** How long a connection may take; two seconds unless said. */
+    /** Sets the time-out of connecting. Default: 2 seconds. */
     public CacheClientBuilder connectTimeout(Duration connectTimeout) {
         this.connectTimeout = positive(connectTimeout);
         return this;
     }
 
     /**
-     * The pause after a failed connection: {@code min}, doubled with each further failure up to
-     * {@code max}, of which a random half is taken off. 50 ms to 5 s unless said.
+     * Sets the pause after a failed connection. It starts at {@code min} and doubles with each
+     * further failure up to {@code max}; the client waits a random time between half of it and all
+     * of it. Default: 50 ms to 5 s.
      */
     public CacheClientBuilder backoff(Duration min, Duration max) {
         backoffMin = positive(min);
@@ -164,44 +166,47 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** Connections to each node for asynchronous requests; 1 unless said. */
+    /** Sets the connections to each node for asynchronous requests. Default: 1. */
     public CacheClientBuilder connections(int connections) {
         this.connections = positive(connections);
         return this;
     }
 
-    /** Connections to each node for blocking calls; a quarter of the processors unless said. */
+    /**
+     * Sets the connections to each node for blocking calls. Default: a quarter of the processors.
+     */
     public CacheClientBuilder blockingConnections(int connections) {
         this.blockingConnections = positive(connections);
         return this;
     }
 
-    /** Threads for asynchronous requests; half of the processors, at most 4, unless said. */
+    /** Sets the threads for asynchronous requests. Default: half of the processors, at most 4. */
     public CacheClientBuilder threads(int threads) {
         this.threads = positive(threads);
         return this;
     }
 
     /**
-     * Before requests of blocking calls are sent, the server is asked for a sign of life and has
-     * answered: over a connection that turns out to be dead no request is sent, nor lost. All who
-     * are about to send share one question, which costs them a round trip. Not asked unless said:
-     * after a second without use a connection is looked at anyway, without a round trip.
+     * Sets whether a connection is checked before it sends requests of blocking calls. The client
+     * sends the server a command without effect and waits for the reply, so no request is sent or
+     * lost on a dead connection. Callers that are about to send share one check; it costs a round
+     * trip. Default: false. A connection that was idle for a second is always checked for a close
+     * by the server, without a round trip.
      */
     public CacheClientBuilder checkedConnections(boolean checked) {
         this.checkedConnections = checked;
         return this;
     }
 
-    /** Whether the system may hold small requests back to send more at once; not unless said. */
+    /** Sets whether Nagle's algorithm may delay small requests. Default: false. */
     public CacheClientBuilder nagle(boolean nagle) {
         this.nagle = nagle;
         return this;
     }
 
     /**
-     * Most requests to a node that wait for an answer, for each of its connections; further ones
-     * fail with {@link CacheException.Overloaded}. 16384 unless said.
+     * Sets the limit of unanswered requests on each connection to a node. Further ones fail with
+     * {@link CacheException.Overloaded}. Default: 16384.
      */
     public CacheClientBuilder inFlightMax(int inFlightMax) {
         this.inFlightMax = positive(inFlightMax);
@@ -209,23 +214,23 @@ public final class CacheClientBuilder {
     }
 
     /**
-     * Most changes that wait to be replicated to a node; when there are more, the node is filled
-     * anew before it is read again. 100,000 unless said.
+     * Sets the limit of changes that are queued for replication to a node. If it is exceeded, the
+     * node is emptied and filled again before it is read. Default: 100,000.
      */
     public CacheClientBuilder replicationQueueMax(int replicationQueueMax) {
         this.replicationQueueMax = positive(replicationQueueMax);
         return this;
     }
 
-    /** How sockets are polled; {@link Transport#AUTO} unless said. */
+    /** Sets how sockets are polled. Default: {@link Transport#AUTO}. */
     public CacheClientBuilder transport(Transport transport) {
         this.transport = transport;
         return this;
     }
 
     /**
-     * Encrypts all connections; the server's certificate must fit the node's host. A context with
-     * keys shows a certificate to servers that ask for one. Not for socket files.
+     * Encrypts all connections. The server's certificate must match the host of the node. A context
+     * with keys presents a certificate to servers that request one. Not for UNIX sockets.
      */
     public CacheClientBuilder tls(SSLContext tls) {
         this.tls = tls;
@@ -233,12 +238,13 @@ public final class CacheClientBuilder {
     }
 
     /**
-     * Authenticates each connection: by text over memcached's protocol, as Cellar and a memcached
-     * with {@code --auth-file} ask for, by AUTH over Redis's. The connection that is told of
-     * changes does the same, unless {@link LocalCacheOptions#password} says otherwise.
+     * Authenticates each connection. Over the memcached protocol this is the ASCII authentication
+     * of Cellar and of memcached with {@code --auth-file}, over the Redis protocol {@code AUTH}.
+     * The invalidation connection uses the same credentials, unless {@link
+     * LocalCacheOptions#password} sets others.
      *
-     * @throws IllegalArgumentException if {@code user} is empty or has blanks, or {@code password}
-     *     line ends
+     * @throws IllegalArgumentException if {@code user} is empty or contains white space, or {@code
+     *     password} contains line ends
      */
     public CacheClientBuilder credentials(String user, String password) {
         if (!user.matches("\\S+") || password.matches("(?s).*[\r\n].*")) {
@@ -255,15 +261,15 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** Who is told what the client does. */
+    /** Sets the receiver of metrics. */
     public CacheClientBuilder metrics(CacheMetrics metrics) {
         this.metrics = metrics;
         return this;
     }
 
     /**
-     * The clock of the local cache, of replicated nodes and of items {@linkplain #inMemory in
-     * memory}, in nanoseconds; for tests.
+     * Sets the clock, in nanoseconds, of the local cache, of replicated nodes and of items
+     * {@linkplain #inMemory in memory}; for tests.
      */
     public CacheClientBuilder ticker(LongSupplier ticker) {
         this.ticker = ticker;
@@ -271,9 +277,10 @@ public final class CacheClientBuilder {
     }
 
     /**
-     * Makes the client. Connections are opened when they are first needed.
+     * Builds the client. It opens connections when they are first needed.
      *
-     * @throws CacheException.Configuration if a transport or the nodes cannot be had
+     * @throws CacheException.Configuration if the transport is not available, the nodes cannot be
+     *     found, or the settings contradict each other
      */
     public <V> CacheClient<V> build(Codec<V> codec) {
         if (protocol == Protocol.REDIS && mode == Mode.REPLICATED) {
@@ -319,7 +326,7 @@ public final class CacheClientBuilder {
         }
     }
 
-    /** What a socket file cannot have. */
+    /** Rejects settings that a UNIX socket does not support. */
     private void check(Node node) {
         if (node.socketFile() == null) {
             return;
@@ -379,7 +386,7 @@ public final class CacheClientBuilder {
             return null;
         }
         if (memory != null) {
-            // Nobody tells of changes.
+            // Nothing sends invalidations in memory.
             options =
                     new LocalCacheOptions(
                             options.bytesMax(), options.localTtl(), 0, Map.of(), null);

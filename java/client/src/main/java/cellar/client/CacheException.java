@@ -3,9 +3,9 @@ package cellar.client;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Why a request has no answer. A miss is not an exception, it is null or false.
+ * Why a request has no answer. A miss is not an exception: it is null or false.
  *
- * <p>Unchecked, and sealed: the kinds below are all there are. Immutable.
+ * <p>Unchecked and sealed: these are all kinds. Immutable.
  */
 public abstract sealed class CacheException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -14,11 +14,11 @@ public abstract sealed class CacheException extends RuntimeException {
         super(message, cause);
     }
 
-    /** No answer within the time-out. Whether a write was carried out is not known. */
+    /** No answer within the time-out. The server may have executed a write. */
     public static final class Timeout extends CacheException {
         private static final long serialVersionUID = 1L;
 
-        /** Says what did not come in time. */
+        /** {@code message} says what was not answered in time. */
         public Timeout(String message) {
             super(message, null);
         }
@@ -28,7 +28,7 @@ public abstract sealed class CacheException extends RuntimeException {
     public static final class Connection extends CacheException {
         private static final long serialVersionUID = 1L;
 
-        /** Names the node; {@code cause} is what the socket reported, or null. */
+        /** {@code message} names the node; {@code cause} is the socket's exception, or null. */
         public Connection(String message, @Nullable Throwable cause) {
             super(message, cause);
         }
@@ -38,33 +38,35 @@ public abstract sealed class CacheException extends RuntimeException {
     public static final class Overloaded extends CacheException {
         private static final long serialVersionUID = 1L;
 
-        /** Names the queue and its limit. */
+        /** {@code message} names the queue and its limit. */
         public Overloaded(String message) {
             super(message, null);
         }
     }
 
-    /** The server refused the request, in its own words. */
+    /** The server rejected the request with an error. */
     public static final class Refused extends CacheException {
         private static final long serialVersionUID = 1L;
 
-        /** {@code message} is the server's line. */
+        /** {@code message} is the server's error line. */
         public Refused(String message) {
             super(message, null);
         }
     }
 
-    /** The server sent what its protocol does not know; the connection was closed. */
+    /**
+     * The server sent a reply that its protocol does not allow; the client closed the connection.
+     */
     public static final class Protocol extends CacheException {
         private static final long serialVersionUID = 1L;
 
-        /** Says what came and what was expected. */
+        /** {@code message} says what was received and what was expected. */
         public Protocol(String message) {
             super(message, null);
         }
     }
 
-    /** A value could not be turned into bytes, or bytes into a value. */
+    /** A value could not be encoded or decoded. */
     public static final class Coding extends CacheException {
         private static final long serialVersionUID = 1L;
 
@@ -88,13 +90,13 @@ public abstract sealed class CacheException extends RuntimeException {
     public static final class Closed extends CacheException {
         private static final long serialVersionUID = 1L;
 
-        /** One message for all. */
+        /** All have the same message. */
         public Closed() {
             super("the client is closed", null);
         }
     }
 
-    /** A configuration that cannot be used; says which key and why. */
+    /** The configuration is invalid; the message names the key and the reason. */
     public static final class Configuration extends CacheException {
         private static final long serialVersionUID = 1L;
 

@@ -1,11 +1,11 @@
 package cellar.client;
 
-/** What became of a {@link CacheClient#cas}. */
+/** The outcome of {@link CacheClient#cas}. */
 public enum CasOutcome {
-    /** The version was still the same; the value is stored. */
+    /** The version was unchanged; the value is stored. */
     STORED,
-    /** Somebody changed the item since; nothing was stored. */
+    /** The item has been changed; nothing was stored. */
     CHANGED,
-    /** The item is gone; nothing was stored. */
+    /** The item does not exist; nothing was stored. */
     MISSING
 }

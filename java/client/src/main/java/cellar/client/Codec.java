@@ -3,11 +3,11 @@ package cellar.client;
 import java.util.Arrays;
 
 /**
- * Turns values into bytes with flags, and back.
+ * Encodes values as bytes with flags, and decodes them.
  *
- * <p>Implementations are safe for use by many threads. Neither values nor bytes are ever null; a
- * value that was handed out may be kept in the local cache, so a codec of mutable values is not to
- * be combined with one unless callers leave the values alone.
+ * <p>Implementations are safe for use by many threads. Values and bytes are never null. A local
+ * cache returns the same object to many callers. With a codec of mutable values, use one only if
+ * callers do not modify the values.
  *
  * @param <T> type of the values
  */
@@ -15,43 +15,43 @@ public interface Codec<T> {
     /**
      * Returns the bytes and flags of {@code value}.
      *
-     * @throws RuntimeException if the value has no such form; reported as {@link
+     * @throws RuntimeException if the value cannot be encoded; reported as {@link
      *     CacheException.Coding}
      */
     Encoded encode(T value);
 
     /**
-     * Returns the value of {@code bytes}, which belong to the callee from now on.
+     * Returns the value of {@code bytes}. The codec may keep or change the array.
      *
-     * @param flags the 32 bits stored with the value, as they came
-     * @throws RuntimeException if the bytes are none of a value; reported as {@link
+     * @param flags the 32 bits stored with the value
+     * @throws RuntimeException if the bytes cannot be decoded; reported as {@link
      *     CacheException.Coding}
      */
     T decode(byte[] bytes, int flags);
 
     /**
-     * Returns the value of {@code length} bytes of {@code buffer} from {@code offset} on, which
-     * belong to the caller and change after this call.
+     * Returns the value of {@code length} bytes of {@code buffer} from {@code offset} on. The
+     * caller owns the buffer and changes it after this call.
      *
-     * <p>A codec that needs no array of its own can spare a copy here; otherwise the bytes are
-     * copied and given to {@link #decode(byte[], int)}.
+     * <p>A codec that can decode a part of an array should override this method: it saves a copy.
+     * By default the bytes are copied for {@link #decode(byte[], int)}.
      *
-     * @throws RuntimeException as that does
+     * @throws RuntimeException as {@link #decode(byte[], int)} does
      */
     default T decode(byte[] buffer, int offset, int length, int flags) {
         return decode(Arrays.copyOfRange(buffer, offset, offset + length), flags);
     }
 
-    /** Whether {@link #decode(byte[], int)} looks at the flags; if not, they are not asked for. */
+    /** Whether {@link #decode(byte[], int)} uses the flags; if not, they are not requested. */
     default boolean readsFlags() {
         return true;
     }
 
     /**
-     * What the server stores.
+     * The bytes and flags that the server stores.
      *
-     * @param bytes the value; not changed by anybody from now on
-     * @param flags 32 bits that belong to the codec, kept beside the value
+     * @param bytes the value; must not be modified any more
+     * @param flags 32 bits for the codec, stored with the value
      */
     @SuppressWarnings("ArrayRecordComponent")
     record Encoded(byte[] bytes, int flags) {}

@@ -9,13 +9,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 
-/** The codecs that come with the client. Java's serialisation is for declared classes only. */
+/** The codecs of the client. Java serialisation is limited to declared classes. */
 public final class Codecs {
     private static final String JSON_ARTIFACT = "com.fasterxml.jackson.core:jackson-databind";
 
     private Codecs() {}
 
-    /** Bytes as they are; a value that was handed out must not be changed. */
+    /** Returns a codec of bytes without conversion; callers must not modify a returned array. */
     public static Codec<byte[]> bytes() {
         return new Codec<>() {
             @Override
@@ -35,7 +35,7 @@ public final class Codecs {
         };
     }
 
-    /** Text in UTF-8. */
+    /** Returns a codec of text in UTF-8. */
     public static Codec<String> string() {
         return new Codec<>() {
             @Override
@@ -61,24 +61,24 @@ public final class Codecs {
     }
 
     /**
-     * JSON by Jackson, which must be on the class path.
+     * Returns a codec of JSON. It needs Jackson on the class path.
      *
-     * @throws CacheException.Configuration if it is not
+     * @throws CacheException.Configuration if Jackson is missing
      */
     public static <T> Codec<T> json(Class<T> type) {
         return needing(JSON_ARTIFACT, () -> JsonCodec.of(type));
     }
 
-    /** The same for lists of {@code type}. */
+    /** Returns a codec of JSON lists of {@code type}. */
     public static <T> Codec<List<T>> jsonList(Class<T> type) {
         return needing(JSON_ARTIFACT, () -> JsonCodec.listOf(type));
     }
 
     /**
-     * The same for values of several classes, each written with the name that it has here. A value
-     * of another class is refused, and so is a name that is not declared.
+     * Returns a codec of JSON for several classes. Each value is stored with the name that {@code
+     * types} gives its class. Values of other classes and unknown names are rejected.
      *
-     * @throws IllegalArgumentException if a name is no word, or a class has two of them
+     * @throws IllegalArgumentException if a name is not a word, or a class has two names
      */
     public static Codec<Object> jsonTypes(Map<String, ? extends Class<?>> types) {
         return needing(JSON_ARTIFACT, () -> new JsonTypesCodec(types));
@@ -94,22 +94,26 @@ public final class Codecs {
     }
 
     /**
-     * Text, numbers, booleans, dates and bytes with spymemcached's flags, so that both clients read
-     * each other's values; longer values are compressed as there. Serialised objects are refused.
+     * Returns a codec of text, numbers, booleans, dates and bytes with the flags of spymemcached,
+     * so that both clients read each other's values. Long values are compressed as in spymemcached.
+     * Serialised objects are rejected.
      */
     public static Codec<Object> spymemcached() {
         return new SpyCodec();
     }
 
     /**
-     * Text, numbers, booleans, dates and bytes with the flags of whalin's client, on which
-     * memcache-client-forjava rests. Serialised objects are refused.
+     * Returns a codec of text, numbers, booleans, dates and bytes with the flags of whalin's
+     * client, which memcache-client-forjava is based on. Serialised objects are rejected.
      */
     public static Codec<Object> whalin() {
         return whalin(WhalinOptions.plain());
     }
 
-    /** The same, also with objects of declared classes, as that client serialises them. */
+    /**
+     * Returns the same codec, also with objects of declared classes, serialised as by whalin's
+     * client.
+     */
     public static Codec<Object> whalin(WhalinOptions options) {
         return new WhalinCodec(options);
     }

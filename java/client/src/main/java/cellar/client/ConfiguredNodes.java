@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Nodes from {@code config get cluster}: a version, then {@code host|address|port} for each.
+ * Reads nodes from {@code config get cluster}: a version, then {@code host|address|port} for each.
  *
  * <p>Source: ElastiCache's "Adding auto discovery to your client library".
  */
@@ -20,7 +20,7 @@ final class ConfiguredNodes {
 
     private ConfiguredNodes() {}
 
-    /** What {@code endpoint} answers. */
+    /** Returns the nodes that {@code endpoint} reports. */
     static List<Node> ask(Node endpoint) throws IOException {
         try (Socket socket = new Socket()) {
             socket.connect(new InetSocketAddress(endpoint.host(), endpoint.port()), TIMEOUT_MS);

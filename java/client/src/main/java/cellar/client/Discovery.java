@@ -4,42 +4,42 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Where the nodes come from.
+ * Finds the nodes of a cache.
  *
- * <p>Asked again and again in a thread of its own. A failure, or an empty answer, keeps the nodes
- * known.
+ * <p>The client calls it repeatedly on a separate thread. If it fails or returns no nodes, the
+ * known nodes stay in use.
  */
 public interface Discovery {
     /**
-     * The nodes of this moment.
+     * Returns the current nodes.
      *
-     * @throws Exception for any reason; it is logged, and asked again later
+     * @throws Exception for any reason; the client logs it and tries again later
      */
     List<Node> nodes() throws Exception;
 
-    /** How long to wait before asking again; zero for never. */
+    /** Returns the time between two calls of {@link #nodes}; zero for one call only. */
     Duration period();
 
-    /** Always these nodes. */
+    /** Returns a fixed list of nodes. */
     static Discovery fixed(List<Node> nodes) {
         List<Node> copy = List.copyOf(nodes);
         return new Periodic(() -> copy, Duration.ZERO);
     }
 
-    /** All addresses of a name, each with {@code port}. */
+    /** Finds all addresses of a DNS name, each with {@code port}. */
     static Discovery dnsAddresses(String name, int port, Duration period) {
         return new Periodic(() -> DnsNodes.addresses(name, port), period);
     }
 
     /**
-     * The hosts and ports of an SRV record, for example {@code _memcached._tcp.example.com}, with
-     * the record's weights.
+     * Finds the hosts and ports of an SRV record, for example {@code _memcached._tcp.example.com},
+     * with the weights of the record.
      */
     static Discovery dnsService(String name, Duration period) {
         return new Periodic(() -> DnsNodes.service(name, "dns:"), period);
     }
 
-    /** The answer of {@code config get cluster}, as ElastiCache's configuration endpoints give. */
+    /** Reads the answer of {@code config get cluster} of an ElastiCache configuration endpoint. */
     static Discovery configuration(Node endpoint, Duration period) {
         return new Periodic(() -> ConfiguredNodes.ask(endpoint), period);
     }

@@ -13,13 +13,13 @@ import javax.naming.directory.Attribute;
 import javax.naming.directory.Attributes;
 import javax.naming.directory.InitialDirContext;
 
-/** Nodes from the domain name system; in an order that does not depend on the answer's. */
+/** Finds nodes in DNS and sorts them, so that their order does not depend on the answer. */
 final class DnsNodes {
     private static final String TIMEOUT_MS = "2000";
 
     private DnsNodes() {}
 
-    /** All addresses of {@code name}, each with {@code port}. */
+    /** Returns all addresses of {@code name}, each with {@code port}. */
     static List<Node> addresses(String name, int port) throws UnknownHostException {
         return Arrays.stream(InetAddress.getAllByName(name))
                 .map(address -> Node.of(address.getHostAddress(), port))
@@ -27,7 +27,7 @@ final class DnsNodes {
                 .toList();
     }
 
-    /** What the SRV record says; {@code server} is {@code dns:} or {@code dns://host}. */
+    /** Returns the nodes of an SRV record; {@code server} is {@code dns:} or {@code dns://host}. */
     static List<Node> service(String name, String server) throws NamingException {
         Hashtable<String, String> settings = new Hashtable<>();
         settings.put("java.naming.factory.initial", "com.sun.jndi.dns.DnsContextFactory");
@@ -52,7 +52,7 @@ final class DnsNodes {
         }
     }
 
-    /** A record is priority, weight, port and host with a dot at its end. */
+    /** Parses an SRV record: priority, weight, port, and host with a final dot. */
     private static Node node(String entry) {
         String[] words = entry.split(" ");
         String host =

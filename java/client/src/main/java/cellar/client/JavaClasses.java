@@ -7,12 +7,12 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * Whose objects are written and read by Java's serialisation. Immutable.
+ * The classes whose objects may be written and read by Java serialisation. Immutable.
  *
- * <p>Beside what is declared these are: numbers, characters, truth values, enumerations' own class,
- * dates of {@code java.util} and {@code java.time}, the usual collections of {@code java.util}, and
- * arrays of all of them. Whoever can write to the cache can have objects of these classes made with
- * any content, so declare none that does something when it is read.
+ * <p>These are the declared classes and a fixed set: numbers, characters, booleans, the class
+ * {@code Enum}, dates of {@code java.util} and {@code java.time}, the usual collections of {@code
+ * java.util}, and arrays of all of them. Anyone who can write to the cache can create objects of
+ * these classes with any content. So do not declare a class whose deserialisation has side effects.
  */
 public final class JavaClasses {
     private static final Set<String> USUAL =
@@ -43,8 +43,8 @@ public final class JavaClasses {
                     "java.util.TreeSet",
                     "java.util.Vector",
                     "java.util.Hashtable",
-                    // What List.of, Set.of and Map.of give is written as the first and becomes
-                    // others.
+                    // The collections of List.of, Set.of and Map.of are written as CollSer, which
+                    // becomes one of the classes after it.
                     "java.util.CollSer",
                     "java.util.ImmutableCollections$List12",
                     "java.util.ImmutableCollections$ListN",
@@ -53,10 +53,11 @@ public final class JavaClasses {
                     "java.util.ImmutableCollections$Map1",
                     "java.util.ImmutableCollections$MapN",
                     "java.util.Arrays$ArrayList",
-                    // HashMap and HashSet ask for an array of these before they read their entries.
+                    // HashMap and HashSet check the filter for an array of these before they read
+                    // entries.
                     "java.util.Map$Entry");
 
-    /** The dates in it are written as a class of its own and become themselves. */
+    /** Dates of this package are written as {@code java.time.Ser}, which becomes the date. */
     private static final String DATES = "java.time.";
 
     private final Set<String> names;
@@ -68,16 +69,16 @@ public final class JavaClasses {
     }
 
     /**
-     * These, by their full names as {@link Class#getName} has them; {@code com.example.*} is all
-     * classes of a package, without those below it.
+     * Allows classes by their full names in the form of {@link Class#getName}; {@code
+     * com.example.*} means all classes of a package, without subpackages.
      *
-     * @throws IllegalArgumentException if one is no such name; {@code *} alone is none
+     * @throws IllegalArgumentException if a name is not valid; {@code *} alone is not
      */
     public static JavaClasses of(String... declared) {
         return of(Arrays.asList(declared));
     }
 
-    /** The same. */
+    /** Allows classes as {@link #of(String...)} does. */
     public static JavaClasses of(Collection<String> declared) {
         for (String one : declared) {
             if (!one.matches(
@@ -93,7 +94,7 @@ public final class JavaClasses {
                         .toList());
     }
 
-    /** Whether objects of the class of this name, or of the array, are written and read. */
+    /** Whether objects of this class, or arrays of this element class, may be written and read. */
     public boolean contains(String name) {
         int dimensions = name.lastIndexOf('[') + 1;
         if (dimensions > 0) {

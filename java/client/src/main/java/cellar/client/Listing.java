@@ -2,8 +2,8 @@ package cellar.client;
 
 /** How {@link CacheClient#keys} lists. */
 public enum Listing {
-    /** What the servers list: keys that expired or changed meanwhile may be among them. */
+    /** As the servers list them: may include keys that have expired or changed meanwhile. */
     FAST,
-    /** Each key listed is asked for once more; those that are gone are left out. */
+    /** Reads each listed key again and leaves out those that do not exist any more. */
     EXACT
 }

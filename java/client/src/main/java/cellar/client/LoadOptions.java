@@ -6,14 +6,14 @@ import org.jspecify.annotations.Nullable;
 /**
  * How {@link CacheClient#getOrLoad} loads. Immutable.
  *
- * @param ttl of what is loaded; {@link Ttl#NEVER} or more than zero, whole seconds, rounded up
- * @param early how long before its end a value is loaded again by one caller while the others still
- *     get it; zero for never
- * @param patience how long to wait for another process that holds the lease before loading anyway
- * @param localTtl how old a local copy may be that is served instead; null for what the local cache
- *     says for all calls, which may be none
- * @param negativeTtl how long nobody loads again what a loader has not found, whole seconds,
- *     rounded up; null for not at all
+ * @param ttl of a loaded value; {@link Ttl#NEVER} or more than zero; rounded up to whole seconds
+ * @param early how long before the expiry one caller loads the value again, while the others still
+ *     get the old one; zero to disable
+ * @param patience how long to wait for another process with the lease before loading anyway
+ * @param localTtl maximum age of a local copy that is returned instead; null for the local cache's
+ *     own setting, which may be none
+ * @param negativeTtl how long the loader is not called again after it has found nothing; rounded up
+ *     to whole seconds; null to disable
  */
 public record LoadOptions(
         Duration ttl,
@@ -35,29 +35,33 @@ public record LoadOptions(
         }
     }
 
-    /** Loads for {@code ttl}, not early, waiting for others for at most five seconds. */
+    /**
+     * Returns options with this TTL, without early loads, that wait at most five seconds for
+     * others.
+     */
     public static LoadOptions ttl(Duration ttl) {
         return new LoadOptions(ttl, Duration.ZERO, Duration.ofSeconds(5), null, null);
     }
 
-    /** The same, but loaded again when less than {@code early} is left. */
+    /** Returns these options, with a new load when less than {@code early} of the TTL is left. */
     public LoadOptions early(Duration early) {
         return new LoadOptions(ttl, early, patience, localTtl, negativeTtl);
     }
 
-    /** The same, with another limit on waiting for the holder of the lease. */
+    /** Returns these options with another limit for waiting for the holder of the lease. */
     public LoadOptions patience(Duration patience) {
         return new LoadOptions(ttl, early, patience, localTtl, negativeTtl);
     }
 
-    /** The same, but served from the local cache if its copy is no older than this. */
+    /** Returns these options; a local copy of at most this age is returned instead of a request. */
     public LoadOptions localTtl(Duration localTtl) {
         return new LoadOptions(ttl, early, patience, localTtl, negativeTtl);
     }
 
     /**
-     * The same, but what a loader has not found is not loaded again for so long, here and in other
-     * processes that say so too. A value that somebody stores meanwhile is found all the same.
+     * Returns these options; after a loader has found nothing, loaders are not called for this
+     * time. This applies to this process and to other processes that set a {@code negativeTtl}. A
+     * value that any client stores meanwhile is found.
      */
     public LoadOptions negativeTtl(Duration negativeTtl) {
         return new LoadOptions(ttl, early, patience, localTtl, negativeTtl);

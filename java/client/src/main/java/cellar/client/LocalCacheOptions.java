@@ -5,13 +5,14 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How the local cache works. Immutable.
+ * Options of the local cache. Immutable.
  *
- * @param bytesMax most bytes of keys, encoded values and 96 for each item
- * @param localTtl how old a copy may be where a call does not say; null for calls that say so only
- * @param trackingPort where servers tell of changes in Redis's protocol; 0 if they do not
- * @param trackingPorts exceptions by node name or {@code host:port}
- * @param trackingPassword what Redis's protocol asks for there; null for none
+ * @param bytesMax limit in bytes, counting keys, encoded values and 96 bytes for each item
+ * @param localTtl maximum age of a copy for calls without a {@code localTtl}; null if such calls do
+ *     not use the local cache
+ * @param trackingPort port where servers send invalidations over the Redis protocol; 0 for none
+ * @param trackingPorts other tracking ports of some nodes, by node name or {@code host:port}
+ * @param trackingPassword password for the Redis protocol at these ports; null for none
  */
 public record LocalCacheOptions(
         long bytesMax,
@@ -19,7 +20,7 @@ public record LocalCacheOptions(
         int trackingPort,
         Map<String, Integer> trackingPorts,
         @Nullable String trackingPassword) {
-    /** Checks and copies. */
+    /** Checks and copies the arguments. */
     public LocalCacheOptions {
         if (bytesMax < 1 || trackingPort < 0 || trackingPort > 65535) {
             throw new IllegalArgumentException("bytesMax must be positive, trackingPort a port");
@@ -31,39 +32,39 @@ public record LocalCacheOptions(
     }
 
     /**
-     * Copies that are confirmed with the server when they are older than the caller allows. Each
-     * connection must lead to one process as long as it lives, so not through a proxy that speaks
-     * memcached's protocol itself.
+     * Copies are confirmed with the server when they are older than the caller allows. Each
+     * connection must lead to one server process for its lifetime. So do not use this with a proxy
+     * that speaks the memcached protocol itself.
      */
     public static LocalCacheOptions confirmed(long bytesMax) {
         return new LocalCacheOptions(bytesMax, null, 0, Map.of(), null);
     }
 
-    /** Copies that go as soon as Cellar, or Redis, tells that the item has changed. */
+    /** Copies are dropped as soon as Cellar or Redis reports that the item has changed. */
     public static LocalCacheOptions tracked(long bytesMax, int trackingPort) {
         return new LocalCacheOptions(bytesMax, null, trackingPort, Map.of(), null);
     }
 
     /**
-     * The same, and calls that do not say how old a copy may be go through the local cache too:
-     * {@link CacheClient#get(String)}, {@link CacheClient#getMany}, {@link CacheClient#getOrLoad}.
+     * Returns these options; calls without a {@code localTtl} then use the local cache too: {@link
+     * CacheClient#get(String)}, {@link CacheClient#getMany}, {@link CacheClient#getOrLoad}.
      */
     public LocalCacheOptions localTtl(Duration localTtl) {
         return new LocalCacheOptions(
                 bytesMax, localTtl, trackingPort, trackingPorts, trackingPassword);
     }
 
-    /** The same with a password for Redis's protocol. */
+    /** Returns these options with a password for the Redis protocol. */
     public LocalCacheOptions password(String password) {
         return new LocalCacheOptions(bytesMax, localTtl, trackingPort, trackingPorts, password);
     }
 
-    /** The same with other ports for some nodes, by name or {@code host:port}. */
+    /** Returns these options with other ports for some nodes, by name or {@code host:port}. */
     public LocalCacheOptions ports(Map<String, Integer> ports) {
         return new LocalCacheOptions(bytesMax, localTtl, trackingPort, ports, trackingPassword);
     }
 
-    /** Where {@code node} tells of changes. */
+    /** Returns the port where {@code node} sends invalidations. */
     public int trackingPort(Node node) {
         Integer named = trackingPorts.get(node.name());
         return named != null ? named : trackingPorts.getOrDefault(node.address(), trackingPort);

@@ -4,16 +4,16 @@ import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A server to be used. Immutable.
+ * A server. Immutable.
  *
- * @param host name or address, or {@code unix:/path} for a socket file of the same machine
- * @param port of the server; 0 for a socket file
+ * @param host name or address, or {@code unix:/path} for a UNIX socket
+ * @param port of the server; 0 for a UNIX socket
  * @param weight its share of the keys in a sharded cluster, from 1
- * @param name what the ring hashes instead of the address, so that keys stay when an address
- *     changes; empty for the address itself
+ * @param name hashed for the ring instead of the address, so that keys stay on the node when its
+ *     address changes; empty for the address itself
  */
 public record Node(String host, int port, int weight, String name) {
-    /** The port that memcached is known by. */
+    /** The default port of memcached. */
     public static final int PORT = 11211;
 
     private static final String UNIX = "unix:";
@@ -29,22 +29,22 @@ public record Node(String host, int port, int weight, String name) {
         }
     }
 
-    /** A node of weight 1 without a name. */
+    /** Returns a node of weight 1 without a name. */
     public static Node of(String host, int port) {
         return new Node(host, port, 1, "");
     }
 
-    /** A server's socket file of weight 1 without a name; the path is a whole one. */
+    /** Returns a UNIX socket of weight 1 without a name; the path must be absolute. */
     public static Node unix(Path file) {
         return new Node(UNIX + file, 0, 1, "");
     }
 
     /**
-     * Reads {@code host}, {@code host:port}, {@code host:port:weight}, {@code unix:/path} and
-     * {@code unix:/path:weight}, each with {@code " name"} behind it; an IPv6 address stands in
-     * brackets.
+     * Parses {@code host}, {@code host:port}, {@code host:port:weight}, {@code unix:/path} or
+     * {@code unix:/path:weight}, each optionally followed by {@code " name"}. An IPv6 address must
+     * be in brackets.
      *
-     * @throws IllegalArgumentException if the text is none of these
+     * @throws IllegalArgumentException if the text has none of these forms
      */
     public static Node parse(String text) {
         String[] words = text.strip().split("\\s+", 2);
@@ -74,22 +74,22 @@ public record Node(String host, int port, int weight, String name) {
         return new Node(file, 0, weighed ? Integer.parseInt(digits) : 1, name);
     }
 
-    /** The socket file; null for a server that is reached by its host and port. */
+    /** Returns the path of the UNIX socket; null for a node with a host and port. */
     public @Nullable Path socketFile() {
         return host.startsWith(UNIX) ? Path.of(host.substring(UNIX.length())) : null;
     }
 
-    /** The same node with another weight. */
+    /** Returns this node with another weight. */
     public Node weight(int weight) {
         return new Node(host, port, weight, name);
     }
 
-    /** The same node with another name. */
+    /** Returns this node with another name. */
     public Node name(String name) {
         return new Node(host, port, weight, name);
     }
 
-    /** {@code host:port}, or {@code unix:/path}. */
+    /** Returns {@code host:port} or {@code unix:/path}. */
     public String address() {
         return port == 0 ? host : host + ":" + port;
     }

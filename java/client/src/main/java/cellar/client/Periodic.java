@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
 
-/** Nodes that are looked up anew after each {@code period}. */
+/** Finds the nodes again after each {@code period}. */
 record Periodic(Callable<List<Node>> lookUp, Duration period) implements Discovery {
     @Override
     public List<Node> nodes() throws Exception {

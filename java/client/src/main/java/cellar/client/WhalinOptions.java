@@ -3,26 +3,26 @@ package cellar.client;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What values of {@link Codecs#whalin(WhalinOptions)} may be. Immutable.
+ * Options of {@link Codecs#whalin(WhalinOptions)}. Immutable.
  *
- * @param javaClasses whose objects are serialised; null for none, which are refused then
- * @param compressedFrom so many bytes and more are compressed, if that makes them less
+ * @param javaClasses classes whose objects are serialised; null to reject objects
+ * @param compressedFrom size in bytes from which a value is compressed, if that makes it smaller
  */
 public record WhalinOptions(@Nullable JavaClasses javaClasses, int compressedFrom) {
-    /** What the old client compresses unless it is told otherwise. */
+    /** The default of whalin's client for {@code compressedFrom}. */
     public static final int COMPRESSED_FROM = 30721;
 
-    /** No objects, nothing compressed. */
+    /** Returns options without objects and without compression. */
     public static WhalinOptions plain() {
         return new WhalinOptions(null, Integer.MAX_VALUE);
     }
 
-    /** The same with objects of these classes. */
+    /** Returns these options with objects of these classes. */
     public WhalinOptions javaClasses(JavaClasses classes) {
         return new WhalinOptions(classes, compressedFrom);
     }
 
-    /** The same with values of so many bytes and more compressed. */
+    /** Returns these options with compression of values of at least {@code bytes}. */
     public WhalinOptions compressedFrom(int bytes) {
         return new WhalinOptions(javaClasses, bytes);
     }

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Values that other clients wrote are read, and the other way round. */
+/** Values of other clients can be read, and other clients can read ours. */
 class CodecTest {
     private static final Duration TTL = Duration.ofMinutes(1);
     private static final List<Object> VALUES =
@@ -154,7 +154,7 @@ class CodecTest {
         }
     }
 
-    /** What is stored as JSON, or serialised. */
+    /** A class that is stored as JSON, or serialised. */
     public record Person(String name, int age, List<String> tags) implements Serializable {}
 
     @Test

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The races between reads and invalidations, in every order, over a scripted server. */
+/** Races between reads and invalidations, in every order, with a scripted server. */
 class CoherenceTest {
     private static final Duration DAY = Duration.ofDays(1);
     private static final String NULL_PUSH = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
@@ -72,7 +72,7 @@ class CoherenceTest {
         return stage.toCompletableFuture().join();
     }
 
-    /** Copies are kept once the tracking connection is up. */
+    /** Waits until copies are kept, because the tracking connection works. */
     private void untilTracked() throws Exception {
         server.put("probe", "v");
         Await.until(
@@ -85,7 +85,7 @@ class CoherenceTest {
                 });
     }
 
-    /** No copy is kept where tracking is answered late, as on a busy machine: it is read again. */
+    /** Retries, because no copy is kept if the reply to tracking is late, as on a busy machine. */
     private void untilLocal(String key, String value) throws Exception {
         Await.until(
                 "a copy of " + key,
@@ -102,7 +102,7 @@ class CoherenceTest {
         assertEquals(before + 1, server.reads(), "served from the local cache");
     }
 
-    /** A change is told on another connection than reads use; this waits until it has arrived. */
+    /** Waits until an invalidation, which uses another connection than reads, has arrived. */
     private void untilRemote(String key, String value) throws Exception {
         Await.until("the new value of " + key, () -> value.equals(get(key)));
     }
@@ -245,7 +245,8 @@ class CoherenceTest {
         }
         server.mute(true);
         moved_ns.addAndGet(1_500_000_000L);
-        // It may have been on its way for long, and what has happened since is behind it.
+        // This message may have been delayed with later ones behind it, so it does not show that
+        // the connection works.
         server.change("other", "new");
         untilRemote("other", "new");
         moved_ns.addAndGet(1_000_000_000L);
@@ -331,7 +332,7 @@ class CoherenceTest {
     @Test
     void aCopyEndsWhenTheItemDoes() throws Exception {
         server.put("k", "v");
-        // Less than copies are served while nothing is told: that is not to be what ends this one.
+        // Shorter than copies are returned without a message, so that this does not end the copy.
         server.pttlReply(key -> ":500\r\n");
         untilLocal("k", "v");
         moved_ns.addAndGet(501_000_000);

@@ -32,12 +32,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Old local copies and their versions, which another process counts anew. */
+/** Old local copies and their versions, which a new process counts from 1 again. */
 class ConfirmationTest {
     private static final Duration MINUTE = Duration.ofMinutes(1);
     private static final int ROUNDS = 5;
 
-    /** How a caller reads. */
+    /** The interface that a caller uses. */
     private enum Face {
         BLOCKING,
         ASYNC;
@@ -84,12 +84,12 @@ class ConfirmationTest {
         return client(builder -> {});
     }
 
-    /** All copies are older than anybody allows. */
+    /** Makes all copies older than any caller allows. */
     private void age() {
         moved_ns.addAndGet(MINUTE.toNanos() + 1);
     }
 
-    /** What is read once the client is connected again. */
+    /** Returns the value read once the client is connected again. */
     private static String eventually(Face face, CacheClient<String> client) throws Exception {
         String[] value = new String[1];
         Await.until(
@@ -178,7 +178,7 @@ class ConfirmationTest {
                     });
         }
         assertEquals(keys.size(), server.values());
-        // A thread that is late may ask once more for what another has confirmed meanwhile.
+        // A late thread may revalidate again what another one has confirmed meanwhile.
         assertTrue(server.confirmations() >= ROUNDS * keys.size());
     }
 
@@ -216,7 +216,7 @@ class ConfirmationTest {
         assertEquals(2, server.values());
     }
 
-    /** Cellar's versions begin at random, so each is from one process only. */
+    /** Cellar's versions start at a random number, so no two processes have the same ones. */
     @Test
     @Tag("deep")
     void replicatedNodesAreNamedTheirOwnVersionsOnly() throws Exception {
@@ -261,7 +261,7 @@ class ConfirmationTest {
         return ((ReplicatedCluster) ((AsyncView<String>) client).core().cluster()).isWhole();
     }
 
-    /** Reads of all keys that no copy is young enough for. */
+    /** Reads of all keys for which no copy is fresh enough. */
     private record AgedReads(BlockingCacheClient<String> cache, List<String> keys) {
         boolean done() {
             try {

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 
-/** What every server must give through both faces of the client. */
+/** The behaviour of every server, through both interfaces of the client. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 abstract class ContractTest {
     private static final Duration TTL = Duration.ofMinutes(5);
@@ -35,14 +35,14 @@ abstract class ContractTest {
     private CacheClient<String> client;
     private BlockingCacheClient<String> cache;
 
-    /** The server; null for none. */
+    /** Starts the server; null for none. */
     abstract Server start() throws Exception;
 
     Node node() {
         return server.node();
     }
 
-    /** Clients of it. */
+    /** Returns a builder of its clients. */
     CacheClientBuilder builder() {
         return Patient.builder().nodes(List.of(node()));
     }
@@ -247,7 +247,7 @@ abstract class ContractTest {
 
     private static CompletableFuture<String> load(
             CacheClient<String> from, AtomicInteger loads, CompletableFuture<String> loaded) {
-        // Those who wait load themselves after their patience, however busy the machine.
+        // A high patience: waiting callers load themselves after it, and a machine may be busy.
         return from.getOrLoad(
                         "herd",
                         LoadOptions.ttl(TTL).patience(TTL),
@@ -301,7 +301,7 @@ abstract class ContractTest {
         assertFalse(cache.invalidate("none", Duration.ofMinutes(1)));
     }
 
-    /** Whether the server tells one caller to load, and knows what was done meanwhile. */
+    /** Whether the server has leases, and detects changes made during a load. */
     boolean hasLeases() {
         return true;
     }
@@ -323,7 +323,7 @@ abstract class ContractTest {
     @Test
     void aDeleteDuringALoadLeavesNothing() {
         assertEquals("loaded", loadWhile(() -> cache.delete("k")));
-        // Without leases the loaded value is added, as after a load that began later.
+        // Without leases the loaded value is added, as if the load had begun later.
         assertEquals(hasLeases() ? null : "loaded", cache.get("k"));
     }
 
@@ -356,7 +356,7 @@ abstract class ContractTest {
         assertEquals("loaded", cache.get("herd"));
     }
 
-    /** Loads "loaded", with {@code event} before the loader ends. */
+    /** Loads "loaded", and runs {@code event} before the loader ends. */
     private String loadWhile(Runnable event) {
         return cache.getOrLoad(
                 "k",
@@ -420,7 +420,7 @@ abstract class ContractTest {
         }
     }
 
-    /** No server: what unit tests of applications use. */
+    /** No server: the mode for unit tests of applications. */
     static final class InMemoryTest extends ContractTest {
         private final CacheClientBuilder builder = Patient.builder().inMemory();
 
@@ -435,7 +435,7 @@ abstract class ContractTest {
         }
     }
 
-    /** memcached behind a version that has no meta commands. */
+    /** memcached, with a version number that has no meta commands. */
     static final class ClassicTest extends ContractTest {
         private final Classic classic = new Classic();
         private Cable cable;

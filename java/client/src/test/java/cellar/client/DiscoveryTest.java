@@ -14,7 +14,7 @@ import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Where nodes come from: SRV records, and a configuration endpoint. */
+/** Discovery of nodes: SRV records and a configuration endpoint. */
 class DiscoveryTest {
     private static final Duration TTL = Duration.ofMinutes(1);
 

@@ -26,11 +26,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Servers that misbehave: no wrong value, no call that never ends, and all is well afterwards. */
+/** Faulty servers: no wrong value, no call without an end, and recovery afterwards. */
 class FaultTest {
     private static final Duration TTL = Duration.ofMinutes(1);
 
-    /** As long as an answer is waited for where there is to be none. */
+    /** A time-out for requests without an answer. */
     private static final Duration SHORT = Duration.ofMillis(200);
 
     private FaultyServer server;
@@ -52,7 +52,7 @@ class FaultTest {
         cache = client.blocking();
     }
 
-    /** For tests about silence: from now on the client does not wait for long. */
+    /** Sets a short time-out, for tests of silent servers. */
     private void hurry() {
         client.close();
         use(CacheClient.builder().timeout(SHORT).connectTimeout(SHORT.multipliedBy(2)));
@@ -98,7 +98,7 @@ class FaultTest {
         assertHeals(false);
     }
 
-    /** False if there was no answer for so long that the node may have been taken to be down. */
+    /** False if there was no answer for so long that the client may have declared the node down. */
     private boolean answersWhileAConnectionHangs() throws Exception {
         server.greets(true);
         hurry();
@@ -256,7 +256,7 @@ class FaultTest {
                 });
     }
 
-    /** None of the 100 in flight ends while the others come, however slow the machine. */
+    /** The time-out is long, so none of the 100 requests ends before the others are sent. */
     @Test
     void fullQueuesRefuseAtOnce() {
         server.answer("");
@@ -369,7 +369,7 @@ class FaultTest {
                         .nodes(List.of(server.node()))
                         .connections(1)
                         .build(Codecs.string())) {
-            // Two of them are more than is under way at once, so the second waits in the queue.
+            // Two of them exceed the limit of unanswered bytes, so the second stays queued.
             Runnable set =
                     () ->
                             assertThrows(
@@ -383,14 +383,14 @@ class FaultTest {
             Await.until("a wait", () -> follower.getState() == Thread.State.TIMED_WAITING);
             follower.interrupt();
             follower.join();
-            // That ends the leader's request, and it looks for who is to lead next.
+            // This ends the leader's request, and the leader looks for the next one.
             server.closeConnections();
             Await.until(
                     "the end of the leader", () -> leader.getState() == Thread.State.TERMINATED);
         }
     }
 
-    /** The server may still execute them, so none of them is taken for one that was not sent. */
+    /** The server may still execute the writes, so the client must not report them as not sent. */
     @Test
     void allWritesOnAConnectionThatHasGoneSilentTimeOut() throws Exception {
         client.close();
@@ -409,7 +409,7 @@ class FaultTest {
             writer.start();
             writers.add(writer);
             Await.until("a wait", () -> writer.getState() == Thread.State.TIMED_WAITING);
-            // paced: the second one may wait for longer than the first.
+            // paced: the second request may wait longer than the first.
             Thread.sleep(SHORT.toMillis());
         }
         server.beforeReply(never);
@@ -466,7 +466,8 @@ class FaultTest {
                                     try {
                                         cache.get("k");
                                     } catch (CacheException e) {
-                                        // Fails or not: it ends, which is what counts here.
+                                        // Success or failure: the test only needs the end of the
+                                        // call.
                                         answered.incrementAndGet();
                                         continue;
                                     }
@@ -506,7 +507,7 @@ class FaultTest {
         }
     }
 
-    /** False if that came so late that the client looked first, and opened another connection. */
+    /** False if the request was late, so the client checked and opened another connection. */
     private boolean failsOverADeadConnection(BlockingCacheClient<String> over) {
         long begin_ns = System.nanoTime();
         over.set("k", "v", TTL);

@@ -17,14 +17,14 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * Where a good guess about a cache is often wrong: the rows of the table in docs/java.md that
- * {@link ContractTest} does not have. It has changes during a load, and a caller that gives up.
+ * The rows of the table of edge cases in docs/java.md that {@link ContractTest} does not test:
+ * changes during a load, and a caller that cancels.
  */
 class GoodGuessesTest {
     private static final Duration SECOND = Duration.ofSeconds(1);
     private static final Duration HOUR = Duration.ofHours(1);
 
-    /** Room for some hundred short copies. */
+    /** Space for some hundred short copies. */
     private static final long LOCAL_BYTES = 11_000;
 
     private final AtomicLong clock = new AtomicLong();

@@ -20,8 +20,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
- * The examples in docs/java.md and docs/guide, word for word: foreign-clients/examples.py looks
- * them up here.
+ * The examples in docs/java.md and docs/guide, character by character: foreign-clients/examples.py
+ * compares them.
  */
 @Tag("deep")
 class GuideTest {
@@ -172,7 +172,7 @@ class GuideTest {
         }
     }
 
-    /** False too while it is not known yet which nodes are left. */
+    /** Also false while it is not known which nodes are left. */
     private static boolean has(BlockingCacheClient<String> cache, String key, String value) {
         try {
             return value.equals(cache.get(key));

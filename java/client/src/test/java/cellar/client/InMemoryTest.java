@@ -15,7 +15,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** A client in memory: its clock, and what it shares. {@link ContractTest} has all else. */
+/** A client in memory: its clock, and shared items. {@link ContractTest} tests the rest. */
 class InMemoryTest {
     private static final Duration TTL = Duration.ofSeconds(60);
 

@@ -31,20 +31,20 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What Java's serialisation writes and reads, and above all what it does not. */
+/** What Java serialisation writes and reads, and above all what it rejects. */
 class JavaClassesTest {
-    /** Declared. */
+    /** A declared class. */
     record Order(long id, List<Line> lines, Object more) implements Serializable {}
 
-    /** Declared. */
+    /** A declared class. */
     record Line(String product, int count) implements Serializable {}
 
-    /** Declared. */
+    /** A declared class. */
     static class Base implements Serializable {
         private static final long serialVersionUID = 1;
     }
 
-    /** Not declared, though what it extends is. */
+    /** A class that is not declared, with a declared superclass. */
     static final class Derived extends Base {
         private static final long serialVersionUID = 1;
     }
@@ -75,7 +75,7 @@ class JavaClassesTest {
         Codec.Encoded encoded = CODEC.encode(value);
         assertEquals(value, CODEC.decode(encoded.bytes(), encoded.flags()));
         assertEquals(8, encoded.flags());
-        // The flags that 3.0 of the old client gives to objects.
+        // Version 3.0 of whalin's client gives objects the flags 0.
         assertEquals(value, CODEC.decode(encoded.bytes(), 0));
     }
 
@@ -101,7 +101,7 @@ class JavaClassesTest {
                                 new Class<?>[] {Supplier.class},
                                 (InvocationHandler & Serializable)
                                         (proxy, method, words) -> "called"));
-        // Said in full, or an array would be taken for several arguments.
+        // Spelled out, because an array would be taken for several arguments.
         return values.map(value -> Arguments.of(new Object[] {value}));
     }
 

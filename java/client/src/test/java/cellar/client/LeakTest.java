@@ -15,7 +15,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Every buffer is given back, whatever becomes of its connection. */
+/** Every buffer is released, in whatever way its connection ends. */
 @Tag("deep")
 class LeakTest {
     private static final int ROUNDS = 200;

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Loading through the local cache, and loaders that find nothing. */
+/** Read-through with the local cache, and loaders that find nothing. */
 @Tag("deep")
 class LoadThroughTest {
     private static final Duration HOUR = Duration.ofHours(1);
@@ -127,7 +127,7 @@ class LoadThroughTest {
         }
     }
 
-    /** False if it took so long that what one has found is no longer known to the other. */
+    /** False if it took so long that one client no longer knows that the other found nothing. */
     private static boolean takeOneLoad(
             CacheClient<String> one, CacheClient<String> two, String absent) throws Exception {
         long begin_ns = System.nanoTime();
@@ -170,13 +170,13 @@ class LoadThroughTest {
             assertEquals(1, loads.size());
             moved_ns.addAndGet(Duration.ofSeconds(61).toNanos());
             assertEquals("v", cache.getOrLoad("k", NEGATIVE, () -> found(loads, "v")));
-            // What somebody else stores is found although nothing was.
+            // A value that another client stores is found although the loader found nothing.
             assertNull(cache.getOrLoad("l", NEGATIVE, () -> found(loads, null)));
             other.blocking().set("l", "stored", HOUR);
             Await.until(
                     "the value of the other",
                     () -> "stored".equals(cache.getOrLoad("l", NEGATIVE, () -> "loaded")));
-            // A removal here ends it.
+            // A delete through this client ends it.
             assertNull(cache.getOrLoad("m", NEGATIVE, () -> found(loads, null)));
             cache.delete("m");
             assertEquals("now", cache.getOrLoad("m", NEGATIVE, () -> found(loads, "now")));

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** The local cache in front of real servers. */
+/** The local cache with real servers. */
 @Tag("deep")
 class LocalCacheTest {
     private static final Duration MINUTE = Duration.ofMinutes(1);

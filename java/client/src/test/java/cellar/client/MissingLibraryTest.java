@@ -15,9 +15,12 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** Without an optional library an exception says which artifact it is. */
+/** If an optional library is missing, the exception names its artifact. */
 class MissingLibraryTest {
-    /** The client's classes and libraries without those whose file has {@code left} in its name. */
+    /**
+     * Returns a class loader of the client and its libraries, except files with {@code left} in
+     * their names.
+     */
     private static URLClassLoader without(String left) throws Exception {
         List<URL> kept = new ArrayList<>();
         for (String path : System.getProperty("java.class.path").split(File.pathSeparator)) {

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.netty.util.Version;
 import org.junit.jupiter.api.Test;
 
-/** Which Netty the tests of this run have: the build runs some of them with another one again. */
+/** The Netty version of this test run; the build runs some tests with a second version. */
 class NettyTest {
     @Test
     void theNettyIsTheExpectedOne() {

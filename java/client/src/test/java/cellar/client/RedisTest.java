@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The client over Redis's protocol: Debian's redis-server, and Cellar. */
+/** The client over the Redis protocol, with Debian's redis-server and with Cellar. */
 class RedisTest {
     private static final Duration TTL = Duration.ofMinutes(5);
     private static final Duration HOUR = Duration.ofHours(1);
@@ -35,7 +35,7 @@ class RedisTest {
                 .nodes("127.0.0.1:" + server.respPort());
     }
 
-    /** Time stands still, so that a pause of the machine ends no copy. */
+    /** The clock stands still, so that a pause of the machine ends no copy. */
     private static CacheClient<String> tracked(Server server) {
         return builder(server)
                 .ticker(() -> 0)
@@ -139,7 +139,7 @@ class RedisTest {
                 CacheClient<String> one = tracked(server);
                 CacheClient<String> two = tracked(server)) {
             AtomicInteger loads = new AtomicInteger();
-            // Those who wait load themselves after their patience, however busy the machine.
+            // A high patience: waiting callers load themselves after it, and a machine may be busy.
             LoadOptions options = LoadOptions.ttl(TTL).localTtl(HOUR).patience(HOUR);
             CountDownLatch asking = new CountDownLatch(8);
             List<Thread> threads = new ArrayList<>();
@@ -164,7 +164,7 @@ class RedisTest {
         }
     }
 
-    /** Loads when all have asked, so that the others find nothing yet. */
+    /** Loads when all callers have read, so that all of them have missed. */
     private static String load(CountDownLatch asking, AtomicInteger loads) {
         loads.incrementAndGet();
         try {

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Replicated nodes that are replaced, added and removed by another list of nodes. */
+/** Replicated nodes that another list of nodes replaces, adds and removes. */
 @Tag("deep")
 class ReplicatedListTest {
     private static final Duration TTL = Duration.ofSeconds(1000);
@@ -77,7 +77,7 @@ class ReplicatedListTest {
         client.close();
     }
 
-    /** All is there at once, and from the last of {@code list} alone once that is filled. */
+    /** All items can be read at once, and from the last of {@code list} alone when it is filled. */
     private void isThere(int... list) throws Exception {
         CacheClient<String> client = open(list);
         assertEquals(ITEMS, client.blocking().getMany(ITEMS.keySet()));
@@ -105,7 +105,7 @@ class ReplicatedListTest {
         isThere(0, 2);
     }
 
-    /** Cellar writes an item anew when its version is asked for the first time. */
+    /** Cellar rewrites an item when its version is requested for the first time. */
     @Test
     void aNodeIsFilledWithoutAWriteToTheOthers() throws Exception {
         start(Server.Kind.CELLAR, 3);
@@ -119,7 +119,7 @@ class ReplicatedListTest {
         Map<String, Long> after = sizes(servers.get(0));
         assertEquals("value", client.blocking().get("other-0"));
         assertEquals(before.get("curr_items"), after.get("curr_items"));
-        // The view is longer by a name.
+        // The view has become longer by one name.
         long grown = after.get("bytes") - before.get("bytes");
         assertTrue(grown < 100, "more bytes than before: " + grown);
         long dead = after.get("dead_bytes") - before.get("dead_bytes");

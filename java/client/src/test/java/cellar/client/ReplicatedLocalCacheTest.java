@@ -30,47 +30,46 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Local caches of several clients in front of several nodes that hold the same data, some of which
- * die and come back.
+ * Local caches of several clients with several replicated nodes, some of which fail and come back.
  *
- * <p>A value is decoded anew whenever it is read from a node, so a copy is known by its identity.
+ * <p>Each read from a node decodes a new object, so the test recognises a copy by its identity.
  */
 @Tag("deep")
 class ReplicatedLocalCacheTest {
     private static final Duration HOUR = Duration.ofHours(1);
     private static final Duration SHORT = Duration.ofMillis(500);
 
-    /** How long a copy may be served when nothing is heard of its node. */
+    /** How long a copy may be returned without an answer from its node. */
     private static final Duration ALIVE = Duration.ofSeconds(2);
 
-    /** How old may be what is read at nodes. */
+    /** Maximum age of a value read from the nodes. */
     private static final Duration VIEW = Duration.ofSeconds(1);
 
-    /** What a slow machine may take beyond a promise. */
+    /** Additional time for a slow machine. */
     private static final Duration SLACK = Duration.ofSeconds(6);
 
-    /** As long as an answer is waited for: a busy machine takes seconds. */
+    /** Time-out of a request: a busy machine takes seconds. */
     private static final Duration PATIENCE = Duration.ofSeconds(5);
 
     private static final int NODES = 3;
 
-    /** Enough for each node to be the home of some. */
+    /** Enough keys for each node to be the home of some. */
     private static final List<String> KEYS =
             IntStream.range(0, 24).mapToObj(i -> "key-" + i).toList();
 
-    /** How a local cache keeps its copies true. */
+    /** How a local cache keeps its copies up to date. */
     private enum Kept {
         TRACKED,
         CONFIRMED
     }
 
-    /** When a node that was killed starts again. */
+    /** When a killed node restarts. */
     private enum Returns {
         AT_ONCE,
         AFTER_CHANGES
     }
 
-    /** A client, and what lies between it and each node. */
+    /** A client with its connections to each node, for data and for invalidations. */
     private record Wired(CacheClient<String> client, List<Cable> data, List<Cable> told) {
         BlockingCacheClient<String> cache() {
             return client.blocking();
@@ -170,7 +169,7 @@ class ReplicatedLocalCacheTest {
     }
 
     /**
-     * Waits until all nodes are trusted again, and asserts all the while and once more after it.
+     * Waits until all nodes are in, and asserts the condition meanwhile and once more afterwards.
      */
     private void untilWhole(Runnable holds) throws Exception {
         Await.until(
@@ -188,7 +187,7 @@ class ReplicatedLocalCacheTest {
         KEYS.forEach(key -> cache.set(key, value, HOUR));
     }
 
-    /** Waits until {@code cache} serves copies of all keys with this value. */
+    /** Waits until {@code cache} returns copies of all keys with this value. */
     private static void hold(BlockingCacheClient<String> cache, String value) throws Exception {
         for (String key : KEYS) {
             hold(cache, key, value);
@@ -212,7 +211,7 @@ class ReplicatedLocalCacheTest {
         }
     }
 
-    /** The same, and soon enough after {@code since_ns}. */
+    /** As {@link #untilAll}, and asserts that it happens soon enough after {@code since_ns}. */
     private static void untilAll(
             BlockingCacheClient<String> cache, String value, long since_ns, Duration bound)
             throws Exception {
@@ -237,7 +236,7 @@ class ReplicatedLocalCacheTest {
 
     // Own changes.
 
-    /** What a change does to a key that has {@code before}, and what is read after it. */
+    /** A change of a key, with its values before and after. */
     private record Own(@Nullable String before, Consumer<String> change, @Nullable String after) {}
 
     @Test
@@ -458,7 +457,7 @@ class ReplicatedLocalCacheTest {
         hold(reader, "newer");
     }
 
-    /** The connections on which the old home tells of changes go on, and it has none to tell. */
+    /** The invalidation connections to the old home still work, but it has nothing to report. */
     @Test
     void copiesEndWithTheirHome() throws Exception {
         Wired writer = wired(PATIENCE);
@@ -474,7 +473,7 @@ class ReplicatedLocalCacheTest {
         untilWhole(() -> assertAll(reader.cache(), "new"));
     }
 
-    /** The reader hears from the old home that it is well, but not that it is the home no more. */
+    /** The old home still answers the reader, but does not report that it is no longer the home. */
     @Test
     void localTtlBoundsCopiesOfAReaderWhoIsCutOff() throws Exception {
         Duration localTtl = Duration.ofSeconds(3);

@@ -32,15 +32,15 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 
-/** Several nodes that hold the same data, some of which die and come back. */
+/** Several replicated nodes, some of which fail and come back. */
 @Tag("deep")
 class ReplicatedTest {
     private static final Duration TTL = Duration.ofSeconds(1000);
 
-    /** As long as an answer is waited for: a busy machine takes seconds. */
+    /** Time-out of a request: a busy machine takes seconds. */
     private static final Duration PATIENCE = Duration.ofSeconds(5);
 
-    /** The same in tests in which some answers never come. */
+    /** Time-out in tests in which some answers never come. */
     private static final Duration SHORT = Duration.ofMillis(1500);
 
     private static final String SILENCE = "silence";
@@ -128,7 +128,7 @@ class ReplicatedTest {
         client.set("k", "x", TTL).toCompletableFuture().join();
         untilEverywhere("k", "x");
         assertTrue(cache.delete("k"));
-        // All that are used have it by now; one that a busy machine held up is filled first.
+        // All nodes in use have it now; a node that a busy machine delayed is filled first.
         Await.until("all nodes are trusted", cluster()::isWhole);
         for (Server server : servers) {
             Matcher flags =

@@ -23,13 +23,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Keys lie where other clients put them. The vectors are written by java/vectors.py. */
+/** Keys are on the same nodes as with other clients. java/vectors.py writes the vectors. */
 class RingTest {
     private static final Map<String, List<Node>> CASES = cases();
 
     static {
-        // spymemcached asserts a number of points that it does not make itself when nodes have
-        // weights; it runs without its assertions everywhere but in tests.
+        // spymemcached asserts a number of points that it does not create itself for nodes with
+        // weights. Only tests enable its assertions.
         RingTest.class.getClassLoader().setPackageAssertionStatus("net.spy", false);
     }
 
@@ -82,7 +82,7 @@ class RingTest {
         }
     }
 
-    /** spymemcached asks its nodes for nothing but their addresses here. */
+    /** spymemcached only uses the addresses of its nodes here. */
     private static KetamaNodeLocator spy(List<Node> nodes) {
         List<MemcachedNode> memcached = new ArrayList<>();
         Map<InetSocketAddress, Integer> weights = new HashMap<>();

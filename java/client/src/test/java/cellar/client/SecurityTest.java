@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Encrypted and authenticated connections, against memcached itself. */
+/** Encrypted and authenticated connections, with memcached itself. */
 @Tag("deep")
 class SecurityTest {
     private static final char[] PASSWORD = "changeit".toCharArray();
@@ -80,7 +80,7 @@ class SecurityTest {
         return readable(privateKey(keys));
     }
 
-    /** A file that its owner alone can read. */
+    /** A file that only its owner can read. */
     static Path privateKey(KeyStore keys) throws Exception {
         byte[] bytes = keys.getKey("server", PASSWORD).getEncoded();
         return Server.file("key.pem", pem("PRIVATE KEY", bytes));
@@ -170,7 +170,7 @@ class SecurityTest {
                 .build(Codecs.string());
     }
 
-    /** A cache by its settings, as a file has them. */
+    /** Creates a cache from settings in the form of a file. */
     static CacheClient<Object> configured(String... settings) throws Exception {
         Properties properties = new Properties();
         properties.setProperty("cache.c.timeout", "20s");
@@ -182,7 +182,7 @@ class SecurityTest {
         return configuration.cache("c").builder().build(configuration.cache("c").codec());
     }
 
-    /** False while nobody listens yet: a server does not open all its doors at the same time. */
+    /** False while no port accepts connections: a server does not open all its ports at once. */
     private static <V> boolean stores(CacheClient<V> client, V value) {
         try {
             client.blocking().set("k", value, TTL);
@@ -229,7 +229,7 @@ class SecurityTest {
                 for (int i = 0; i < shown.size(); i++) {
                     all[open.length + i] = shown.get(i);
                 }
-                // A context for each: memcached ends a session that is resumed where it asks for
+                // A new context each time: memcached closes a resumed session if it requires
                 // certificates.
                 try (CacheClient<Object> client = configured(all)) {
                     Await.until("a set", () -> stores(client, "v"));
@@ -272,7 +272,7 @@ class SecurityTest {
             Await.until("a set", () -> stores(client, large));
             assertEquals(large, client.blocking().get("k"));
             assertEquals(large, client.get("k").toCompletableFuture().join());
-            // A copy is kept once the connection that is told of changes is there.
+            // A copy is kept once the invalidation connection works.
             Await.until(
                     "a copy",
                     () ->

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Keys spread over several nodes, and where the nodes come from. */
+/** Keys distributed over several nodes, and discovery of nodes. */
 @Tag("deep")
 class ShardedTest {
     private static final Duration TTL = Duration.ofMinutes(1);

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** A cluster of Cellars whose slots the client follows. */
+/** A Cellar cluster whose slot map the client follows. */
 @Tag("deep")
 class SlotsTest {
     private static final Duration TTL = Duration.ofMinutes(5);
@@ -114,7 +114,7 @@ class SlotsTest {
             for (String key : keys) {
                 other.blocking().set(key, "value", TTL);
             }
-            // Copies end as well where nothing comes for two seconds, as on a busy machine.
+            // Copies also end if no message arrives for two seconds, as on a busy machine.
             List<String> lost = keys;
             for (int attempt = 0; attempt < ATTEMPTS_MAX && !lost.isEmpty(); attempt++) {
                 lost = new ArrayList<>();
@@ -126,7 +126,7 @@ class SlotsTest {
         }
     }
 
-    /** Has the fourth node join or leave; the keys that stay where they are, and are dropped. */
+    /** Lets the fourth node join or leave; returns keys that do not move but are dropped. */
     private static List<String> lostThoughTheyStay(
             boolean joins, List<String> keys, BlockingCacheClient<String> cache, Reads reads)
             throws Exception {
@@ -155,7 +155,7 @@ class SlotsTest {
         return lost;
     }
 
-    /** Which node has each key. */
+    /** Returns the number of the node that owns each key. */
     private static List<Integer> owners(List<String> keys) throws Exception {
         List<Integer> owners = new ArrayList<>();
         for (String key : keys) {
@@ -164,7 +164,7 @@ class SlotsTest {
         return owners;
     }
 
-    /** Counts what comes from memory. */
+    /** Counts hits of the local cache. */
     private static final class Reads implements CacheMetrics {
         private final AtomicLong local = new AtomicLong();
 

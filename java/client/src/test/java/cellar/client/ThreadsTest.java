@@ -28,12 +28,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Many callers, every transport, and what is told of them. */
+/** Many callers, every transport, and the metrics. */
 @Tag("deep")
 class ThreadsTest {
     private static final Duration TTL = Duration.ofMinutes(1);
 
-    /** As many threads as an application may have: ten thousand virtual ones, where there are. */
+    /** As many threads as an application may have: ten thousand virtual ones if available. */
     private record Crowd(int size, ExecutorService threads) {
         static Crowd gather() throws Exception {
             try {
@@ -76,7 +76,7 @@ class ThreadsTest {
             }
             start.countDown();
             threads.shutdown();
-            // Each request gives up by itself, so this ends.
+            // Each request has a time-out, so this ends.
             assertTrue(threads.awaitTermination(5, TimeUnit.MINUTES), right + " answers");
             assertEquals(List.of(), failures.stream().limit(3).toList());
             assertEquals(crowd.size(), right.get());
@@ -93,7 +93,7 @@ class ThreadsTest {
         }
     }
 
-    /** Remembers which threads decoded. */
+    /** Records which threads decode. */
     private static final class Watched implements Codec<String> {
         final Set<Thread> threads = ConcurrentHashMap.newKeySet();
 
@@ -141,13 +141,13 @@ class ThreadsTest {
                 assertEquals("v", client.get("k").toCompletableFuture().join());
             }
         } catch (CacheException.Configuration e) {
-            // A container may forbid io_uring; then it must say so, and nothing else may be
-            // missing.
+            // A container may forbid io_uring. Then the client must report that, and no other
+            // transport may be missing.
             assertEquals(CacheClientBuilder.Transport.IO_URING, transport);
         }
     }
 
-    /** Remembers what it is told. */
+    /** Records metrics. */
     private static final class Recorder implements CacheMetrics {
         final Map<String, AtomicInteger> counts = new ConcurrentHashMap<>();
         final List<IntSupplier> gauges = new ArrayList<>();

@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** What servers answer in conformance/memcached is understood, wherever it is cut. */
+/** The client decodes the replies in conformance/memcached, at whatever byte they are split. */
 class TranscriptTest {
     private static final Path FOLDER = Path.of("../../conformance/memcached");
     private static final Dialect META = Dialect.of("1.6.45", true);
@@ -57,7 +57,7 @@ class TranscriptTest {
         end(requests, answer, all);
     }
 
-    /** One line, or two where the second is a value, and a whole answer. */
+    /** Ends an exchange: one line, or two if the second is a value, and a complete reply. */
     private static void end(List<String> requests, StringBuilder answer, List<Exchange> all) {
         boolean value = requests.size() == 2 && stores(requests.get(0));
         if ((requests.size() == 1 || value) && answer.length() > 0) {
@@ -130,7 +130,7 @@ class TranscriptTest {
         return operation.decode(in, dialect);
     }
 
-    /** What lies in front of a reply has been taken, so more bytes move the reply. */
+    /** The bytes before a reply have been consumed, so more bytes move the reply. */
     @Test
     void aValueLeftInPlaceIsTheSameHoweverItsReplyIsCut() {
         for (Dialect dialect : List.of(META, Dialect.CLASSIC)) {

@@ -22,21 +22,21 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Users of Cellar's own file: by password, by certificate, over socket files. */
+/** Users of Cellar's user file: with passwords, with certificates, over UNIX sockets. */
 @Tag("deep")
 class UsersTest {
     private static final Duration TTL = Duration.ofMinutes(1);
     private static final Duration PATIENCE = Duration.ofSeconds(20);
     private static final String ANY = "127.0.0.1:0";
 
-    /** Rows of a user whose password is its name and {@code -pw}. */
+    /** Returns the row of a user whose password is its name and {@code -pw}. */
     private static String user(String name, String role, String rest) throws Exception {
         String hash = Server.hash(name + "-pw");
         return "[[user]]\nname = \"%s\"\nrole = \"%s\"\npasswords = [\"%s\"]\n%s\n"
                 .formatted(name, role, hash, rest);
     }
 
-    /** shop changes keys that begin with shop:, eyes reads them, mesh has keys of its own. */
+    /** The user shop changes keys that begin with shop:, eyes reads them, mesh has other keys. */
     private static String users(String mesh) throws Exception {
         String prefixes = "prefixes = [\"shop:\"]";
         String text =
@@ -144,7 +144,7 @@ class UsersTest {
         }
     }
 
-    /** A client by its settings, over TLS with the certificate. */
+    /** Creates a client from settings, over TLS with a client certificate. */
     private static CacheClient<Object> showing(
             Server server, String protocol, List<String> papers, String... more) throws Exception {
         int port = protocol.equals("redis") ? server.respPort() : server.port();

@@ -1,4 +1,4 @@
 package com.example.shop;
 
-/** What is sold. */
+/** A book of the shop. */
 public record Book(String isbn, String title) {}

@@ -11,31 +11,31 @@ import org.springframework.stereotype.Service;
 public class Books {
     private final Store store;
 
-    /** Reads from {@code store}. */
+    /** Creates a service that reads from {@code store}. */
     public Books(Store store) {
         this.store = store;
     }
 
-    /** The book, or null, which is remembered too. */
+    /** Returns the book, or null, which is cached too. */
     @Cacheable(cacheNames = "books", sync = true)
     public Book find(String isbn) {
         return store.book(isbn);
     }
 
-    /** All books. */
+    /** Returns all books. */
     @Cacheable("shelves")
     public List<Book> all() {
         return store.all();
     }
 
-    /** Changes a book, and the copy of it. */
+    /** Changes a book in the store and in the cache. */
     @CachePut(cacheNames = "books", key = "#book.isbn")
     public Book change(Book book) {
         store.put(book);
         return book;
     }
 
-    /** Forgets all copies, without a list of them. */
+    /** Clears the cache. */
     @CacheEvict(cacheNames = "books", allEntries = true)
     public void forgetAll() {}
 }

@@ -4,7 +4,7 @@ import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.cache.annotation.EnableCaching;
 
-/** An application as docs/java.md shows it. */
+/** The application shown in docs/java.md. */
 @SpringBootApplication
 @EnableCaching
 public class Shop {

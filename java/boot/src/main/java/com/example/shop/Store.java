@@ -6,19 +6,19 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.springframework.stereotype.Component;
 
-/** Stands for a database, and counts what it is asked. */
+/** Stands for a database, and counts the reads. */
 @Component
 public class Store {
     private final Map<String, Book> books = new ConcurrentHashMap<>();
     private final AtomicInteger asked = new AtomicInteger();
 
-    /** The book, or null. */
+    /** Returns the book, or null. */
     public Book book(String isbn) {
         asked.incrementAndGet();
         return books.get(isbn);
     }
 
-    /** All books. */
+    /** Returns all books. */
     public List<Book> all() {
         asked.incrementAndGet();
         return List.copyOf(books.values());
@@ -29,7 +29,7 @@ public class Store {
         books.put(book.isbn(), book);
     }
 
-    /** How often it was asked. */
+    /** Returns the number of reads. */
     public int asked() {
         return asked.get();
     }

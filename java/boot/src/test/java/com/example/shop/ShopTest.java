@@ -23,14 +23,14 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
-/** The application with the Boot, the Spring and the Netty that the build names, twice. */
+/** The application with the versions of Boot, Spring and Netty that the build selects, twice. */
 @Tag("deep")
 class ShopTest {
     private static Server server;
     private static ConfigurableApplicationContext one;
     private static ConfigurableApplicationContext other;
 
-    /** What an application with an actuator has. */
+    /** A meter registry, as an application with an actuator has one. */
     @Configuration
     static class Meters {
         @Bean

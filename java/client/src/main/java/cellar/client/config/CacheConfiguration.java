@@ -8,10 +8,10 @@ import java.util.Map;
 import java.util.Properties;
 
 /**
- * Caches by name, as a file describes them. Immutable.
+ * Named caches, as a file describes them. Immutable.
  *
- * <p>The keys are those of {@link CacheSettings}. In properties they are called {@code
- * cache.NAME.KEY}. A key that is not known is an error that names it.
+ * <p>The keys are those of {@link CacheSettings}. In properties they are written {@code
+ * cache.NAME.KEY}. An unknown key is an error that names it.
  */
 public final class CacheConfiguration {
     private static final String PREFIX = "cache.";
@@ -25,7 +25,7 @@ public final class CacheConfiguration {
     }
 
     /**
-     * The caches of {@code properties}; keys that do not begin with {@code cache.} are left out.
+     * Reads the caches of {@code properties}; ignores keys that do not begin with {@code cache.}.
      */
     public static CacheConfiguration properties(Properties properties) {
         Map<String, Map<String, String>> byName = new LinkedHashMap<>();
@@ -45,13 +45,14 @@ public final class CacheConfiguration {
     }
 
     /**
-     * The clients and clusters of a {@code memcached.xml}, as memcache-client-forjava reads it.
+     * Reads the clients and clusters of a {@code memcached.xml} of memcache-client-forjava.
      *
      * <p>Values have whalin's flags. A cluster becomes a replicated cache of the servers of its
-     * clients, which must have one server each. Every client keeps local copies for calls that say
-     * how old these may be, up to 16 MiB. Objects are refused unless {@code java-classes} names
-     * theirs: it and all other keys of {@link CacheSettings} may be attributes of a client, a pool
-     * or a cluster. What the file sets without effect is among the {@link #warnings}.
+     * clients, which must have one server each. Every client keeps up to 16 MiB of local copies,
+     * for calls with a {@code localTtl}. Objects are rejected unless {@code java-classes} names
+     * their classes. This and all other keys of {@link CacheSettings} may be attributes of a
+     * client, a pool or a cluster. Settings of the file that have no effect are listed in {@link
+     * #warnings}.
      */
     public static CacheConfiguration memcachedXml(InputStream document) {
         return MemcachedXml.read(document);
@@ -63,20 +64,20 @@ public final class CacheConfiguration {
         return new CacheConfiguration(caches, List.of());
     }
 
-    /** What the file sets without effect, each with the reason; logged as well. */
+    /** Returns the settings of the file that have no effect, with the reasons; also logged. */
     public List<String> warnings() {
         return warnings;
     }
 
-    /** The names of all caches, sorted. */
+    /** Returns the names of all caches, sorted. */
     public List<String> names() {
         return caches.keySet().stream().sorted().toList();
     }
 
     /**
-     * How a cache is set up.
+     * Returns the settings of a cache.
      *
-     * @throws CacheException.Configuration if there is none of this name
+     * @throws CacheException.Configuration if there is no cache of this name
      */
     public CacheSettings cache(String name) {
         CacheSettings settings = caches.get(name);

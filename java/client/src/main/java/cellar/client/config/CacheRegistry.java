@@ -11,8 +11,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 
 /**
- * The caches of a configuration, each made when it is first asked for. Safe for use by many
- * threads.
+ * The caches of a configuration. Each is created on its first use. Safe for use by many threads.
  */
 public final class CacheRegistry implements AutoCloseable {
     private final CacheConfiguration configuration;
@@ -26,24 +25,26 @@ public final class CacheRegistry implements AutoCloseable {
         this.more = more;
     }
 
-    /** The caches of {@code configuration}. */
+    /** Returns a registry of the caches of {@code configuration}. */
     public static CacheRegistry of(CacheConfiguration configuration) {
         return new CacheRegistry(configuration, builder -> {});
     }
 
-    /** The same; {@code more} says what no file can, for example who is told of metrics. */
+    /**
+     * Returns a registry of these caches; {@code more} sets what no file can, for example metrics.
+     */
     public static CacheRegistry of(
             CacheConfiguration configuration, Consumer<CacheClientBuilder> more) {
         return new CacheRegistry(configuration, more);
     }
 
-    /** The names of all caches. */
+    /** Returns the names of all caches. */
     public List<String> names() {
         return configuration.names();
     }
 
     /**
-     * The cache of this name, always the same one.
+     * Returns the cache of this name, the same object each time.
      *
      * @throws CacheException.Configuration if there is none
      * @throws CacheException.Closed after {@link #close}
@@ -61,7 +62,7 @@ public final class CacheRegistry implements AutoCloseable {
         }
     }
 
-    /** The cache of this name with values of another form. */
+    /** Returns a view of the cache of this name with another codec. */
     public <V> CacheClient<V> cache(String name, Codec<V> codec) {
         return cache(name).withCodec(codec);
     }

@@ -25,37 +25,37 @@ import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How one cache is set up. Immutable.
+ * The settings of one cache. Immutable.
  *
  * <table>
  * <caption>Keys; durations are {@code 500ms}, {@code 2s}, {@code 5m}, {@code 1h}</caption>
- * <tr><td>nodes</td><td>{@code host:port:weight name} or {@code unix:/path:weight name}, with
- * commas between; {@code in-memory} for {@link CacheClientBuilder#inMemory}</td></tr>
+ * <tr><td>nodes</td><td>{@code host:port:weight name} or {@code unix:/path:weight name},
+ * separated by commas; {@code in-memory} for {@link CacheClientBuilder#inMemory}</td></tr>
  * <tr><td>discovery</td><td>{@code dns:HOST:PORT}, {@code srv:NAME} or {@code config:HOST:PORT}
- * in place of nodes</td></tr>
+ * instead of nodes</td></tr>
  * <tr><td>discovery-period</td><td>duration</td></tr>
  * <tr><td>mode</td><td>sharded, sharded-with-failover, replicated or slots</td></tr>
  * <tr><td>protocol</td><td>memcached or redis</td></tr>
  * <tr><td>codec</td><td>string, bytes, spymemcached, whalin, {@code json:CLASS}, {@code
  * json:List<CLASS>} or, for several classes, {@code json:NAME=CLASS,NAME=CLASS}</td></tr>
- * <tr><td>java-classes</td><td>with codec whalin: classes whose objects are serialised, as {@link
- * cellar.client.JavaClasses} has them, with commas between; none without it</td></tr>
- * <tr><td>compress-from-bytes</td><td>with codec whalin: how long a value is that is compressed
+ * <tr><td>java-classes</td><td>with codec whalin: classes whose objects are serialised, in the
+ * form of {@link cellar.client.JavaClasses}, separated by commas; default: none</td></tr>
+ * <tr><td>compress-from-bytes</td><td>with codec whalin: size from which values are compressed
  * </td></tr>
  * <tr><td>timeout, connect-timeout, backoff-min, backoff-max</td><td>durations</td></tr>
  * <tr><td>connections, blocking-connections, threads, in-flight-max, replication-queue-max</td>
  * <td>numbers</td></tr>
- * <tr><td>check-connections</td><td>true for a sign of life before requests are sent</td></tr>
- * <tr><td>nagle</td><td>true if the system may hold small requests back</td></tr>
+ * <tr><td>check-connections</td><td>true to check connections before they send requests</td></tr>
+ * <tr><td>nagle</td><td>true if Nagle's algorithm may delay small requests</td></tr>
  * <tr><td>transport</td><td>auto, epoll, io_uring or nio</td></tr>
  * <tr><td>tls</td><td>true for the JVM's default context</td></tr>
- * <tr><td>tls-ca</td><td>file, in PEM, of the authorities that are believed in its place</td></tr>
- * <tr><td>tls-certificate, tls-key</td><td>files, in PEM, of what is shown to servers that ask
- * for a certificate</td></tr>
- * <tr><td>user, password</td><td>who asks, over either protocol</td></tr>
- * <tr><td>local-cache-bytes</td><td>number; there is no local cache without it</td></tr>
- * <tr><td>local-ttl</td><td>how old a local copy may be where a call does not say</td></tr>
- * <tr><td>tracking-port, tracking-password</td><td>where changes are told of</td></tr>
+ * <tr><td>tls-ca</td><td>PEM file of the authorities trusted instead of its own</td></tr>
+ * <tr><td>tls-certificate, tls-key</td><td>PEM files of the client certificate and its key
+ * </td></tr>
+ * <tr><td>user, password</td><td>credentials, for either protocol</td></tr>
+ * <tr><td>local-cache-bytes</td><td>size of the local cache; default: no local cache</td></tr>
+ * <tr><td>local-ttl</td><td>maximum age of a copy for calls without a localTtl</td></tr>
+ * <tr><td>tracking-port, tracking-password</td><td>port and password of invalidations</td></tr>
  * </table>
  */
 public final class CacheSettings {
@@ -67,7 +67,7 @@ public final class CacheSettings {
 
     private static final Map<String, Key> KEYS = keys();
 
-    /** Keys that are looked at together with others. */
+    /** Keys that are read together with others. */
     private static final List<String> JOINED =
             List.of(
                     "codec",
@@ -124,7 +124,7 @@ public final class CacheSettings {
         return keys;
     }
 
-    /** Whether there is a key of this name. */
+    /** Whether this is the name of a key. */
     static boolean isKey(String key) {
         return KEYS.containsKey(key) || JOINED.contains(key);
     }
@@ -145,19 +145,19 @@ public final class CacheSettings {
         return settings;
     }
 
-    /** The name. */
+    /** Returns the name. */
     public String name() {
         return name;
     }
 
-    /** The keys with their values; passwords are left out. */
+    /** Returns the keys with their values, without passwords. */
     public Map<String, String> values() {
         Map<String, String> shown = new LinkedHashMap<>(values);
         shown.keySet().removeIf(key -> key.endsWith("password"));
         return shown;
     }
 
-    /** A builder with these settings, for what no file can say. */
+    /** Returns a builder with these settings, for those that no file can contain. */
     public CacheClientBuilder builder() {
         CacheClientBuilder builder = CacheClient.builder();
         values.forEach(
@@ -188,9 +188,9 @@ public final class CacheSettings {
     }
 
     /**
-     * The codec.
+     * Returns the codec.
      *
-     * @throws CacheException.Configuration if the class of a {@code json:} codec is not there
+     * @throws CacheException.Configuration if the class of a {@code json:} codec is missing
      */
     @SuppressWarnings("unchecked")
     public Codec<Object> codec() {

@@ -19,23 +19,24 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Reads memcache-client-forjava's {@code memcached.xml}; tags and attributes in any case.
+ * Reads the {@code memcached.xml} of memcache-client-forjava; tags and attributes in any case.
  *
- * <p>Beside the old client's settings an element may have any key of {@link CacheSettings} as an
- * attribute, which then counts. A setting without a meaning here is told of in a warning that says
- * why. Document types and entities are not read, so a file cannot make the reader fetch anything.
+ * <p>Besides the settings of that client, an element may have any key of {@link CacheSettings} as
+ * an attribute, which takes precedence. A setting without effect is reported in a warning with the
+ * reason. Document types and entities are not read, so a file cannot cause the reader to fetch
+ * anything.
  */
 final class MemcachedXml {
     private static final Logger LOG = LoggerFactory.getLogger(MemcachedXml.class);
 
-    /** Most bytes of local copies; the old client kept them for every client, without a limit. */
+    /** Limit of local copies, in bytes; memcache-client-forjava had no limit. */
     private static final String LOCAL_BYTES = String.valueOf(16 << 20);
 
     private static final String SHARED =
             "callers share few connections and none waits for a free one; blocking-connections"
                     + " says how many there are";
 
-    /** Settings that mean nothing here, and why. */
+    /** Settings without effect, and why. */
     private static final Map<String, String> UNUSED =
             Map.of(
                     "initconn", "connections are opened when they are first needed",
@@ -46,7 +47,7 @@ final class MemcachedXml {
                     "buffersize", "buffers grow with what is sent and shrink by themselves",
                     "errorhandler", "a call that fails throws a CacheException");
 
-    /** The old client's settings that become keys, or are the names of things, by element. */
+    /** Settings that become keys or are names of elements, by element. */
     private static final Map<String, Set<String>> USED =
             Map.of(
                     "client", Set.of("name", "socketpool", "compressenable", "defaultencoding"),
@@ -68,7 +69,7 @@ final class MemcachedXml {
             return attributes.getOrDefault(name, otherwise);
         }
 
-        /** What it has of a key of {@link CacheSettings}. */
+        /** Copies the attributes that are keys of {@link CacheSettings}. */
         void keys(Map<String, String> target) {
             attributes.forEach(
                     (name, value) -> {
@@ -91,7 +92,7 @@ final class MemcachedXml {
     private final Map<String, Element> pools = new LinkedHashMap<>();
     private final Map<String, Element> clusters = new LinkedHashMap<>();
 
-    /** Each once, though a client is looked at again for each cluster that it is in. */
+    /** A set, because a client is read again for each cluster that contains it. */
     private final Set<String> warnings = new LinkedHashSet<>();
 
     private MemcachedXml() {}
@@ -223,7 +224,7 @@ final class MemcachedXml {
         }
     }
 
-    /** As the old client understands it: whatever is not true is false. */
+    /** As memcache-client-forjava: every value other than true is false. */
     private static boolean isTrue(String text) {
         return text.equalsIgnoreCase("true");
     }
@@ -253,8 +254,9 @@ final class MemcachedXml {
     }
 
     /**
-     * Active: a key is read and changed at its home, keys have different homes, the others are told
-     * later; what a node lacks is read elsewhere and added. There is no standby.
+     * Mode active: a key is read and changed at its home node, keys have different homes, and
+     * changes are copied to the other nodes later. An item that its home lacks is read from another
+     * node and added. There is no standby mode.
      */
     private Map<String, String> replicated(String name, Element cluster) {
         List<String> nodes = new ArrayList<>();

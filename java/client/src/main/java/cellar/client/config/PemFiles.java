@@ -24,7 +24,7 @@ import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 import org.jspecify.annotations.Nullable;
 
-/** Whom connections believe and what they show, from files in PEM. */
+/** Reads trusted authorities and the client's certificate from PEM files. */
 final class PemFiles {
     private static final Pattern KEY =
             Pattern.compile("-----BEGIN PRIVATE KEY-----([^-]+)-----END PRIVATE KEY-----");
@@ -32,10 +32,10 @@ final class PemFiles {
     private PemFiles() {}
 
     /**
-     * A context; without {@code authorities} it believes whom the JVM believes, without {@code
-     * certificate} and {@code key} it shows nothing.
+     * Creates a context. Without {@code authorities} it trusts the JVM's default ones. Without
+     * {@code certificate} and {@code key} it presents no certificate.
      *
-     * @throws IllegalArgumentException if a file is missing or holds something else
+     * @throws IllegalArgumentException if a file is missing or has other content
      */
     static SSLContext context(
             @Nullable String authorities, @Nullable String certificate, @Nullable String key) {

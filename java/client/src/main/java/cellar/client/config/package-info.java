@@ -1,2 +1,2 @@
-/** Clients described by files. */
+/** Clients that are configured by files. */
 package cellar.client.config;

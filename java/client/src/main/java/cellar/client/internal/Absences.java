@@ -6,19 +6,19 @@ import java.time.Duration;
 import java.util.function.LongSupplier;
 
 /**
- * The keys of which loaders of this process have found nothing, and until when that counts.
+ * The keys for which loaders of this process have found nothing, with the end of each negative TTL.
  *
- * <p>Whoever changes an item through this client ends what is remembered of it.
+ * <p>A change of an item through this client removes its entry.
  */
 final class Absences {
-    /** Beyond it the least used are forgotten. */
+    /** Limit of entries; beyond it the least recently used are evicted. */
     private static final long KEYS_MAX = 1 << 16;
 
     private final LongSupplier ticker;
     private final Cache<String, Long> until_ns =
             Caffeine.newBuilder().maximumSize(KEYS_MAX).build();
 
-    /** Spares every change of a client that never loads a look into an empty table. */
+    /** False until the first load finds nothing, so that changes need not search an empty table. */
     private volatile boolean used;
 
     Absences(LongSupplier ticker) {

@@ -31,7 +31,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The asynchronous face: makes operations, hands them to the cluster, keeps the local cache true.
+ * The asynchronous interface: makes operations, passes them to the cluster, and invalidates the
+ * local cache.
  */
 public final class AsyncView<V> implements CacheClient<V> {
     private final Core core;
@@ -44,7 +45,7 @@ public final class AsyncView<V> implements CacheClient<V> {
     private final BlockingCacheClient<V> blocking;
     private final Counters counters;
 
-    /** A view of {@code core}; {@code local} is null for none. */
+    /** Creates a view of {@code core}; {@code local} is null if there is no local cache. */
     public AsyncView(Core core, Codec<V> codec, @Nullable LocalCache local) {
         if (core.settings().redis() && codec.readsFlags()) {
             throw new CacheException.Configuration(
@@ -61,7 +62,7 @@ public final class AsyncView<V> implements CacheClient<V> {
         this.counters = new CounterView(this);
     }
 
-    /** What all views share. */
+    /** Returns the state that all views share. */
     public Core core() {
         return core;
     }
@@ -74,18 +75,21 @@ public final class AsyncView<V> implements CacheClient<V> {
         return local;
     }
 
-    /** How values are made of what was read. */
+    /** Returns the function that decodes a read for the local cache. */
     LocalCache.Form<V> form() {
         return form;
     }
 
-    /** How old a copy may be where a call does not say; null if the server is to be asked. */
+    /**
+     * Returns the maximum age of a copy for calls without a {@code localTtl}; null if they read
+     * from the server.
+     */
     @Nullable Duration localTtl() {
         LocalCache cache = local;
         return cache == null ? null : cache.localTtl();
     }
 
-    /** The local cache, for a call that names a {@code localTtl}. */
+    /** Returns the local cache, for a call with a {@code localTtl}. */
     LocalCache required() {
         LocalCache cache = local;
         if (cache == null) {
@@ -110,19 +114,19 @@ public final class AsyncView<V> implements CacheClient<V> {
         return localTtl == null ? remote(key) : get(key, localTtl);
     }
 
-    /** What the server says. */
+    /** Reads from the server. */
     CompletionStage<@Nullable V> remote(String key) {
         byte[] bytes = Keys.bytes(key);
         return guarded(() -> core.cluster().read(bytes, () -> read(bytes)));
     }
 
-    /** Where only one node is asked, nobody needs the bytes once the value is made of them. */
+    /** If no second node may be read, the bytes are not needed after decoding. */
     private ReadOperation<@Nullable V> read(byte[] key) {
         ReadOperation<@Nullable V> read = new ReadOperation<>(key, wanted, this::value);
         return core.cluster().hasSecondChoice() ? read : read.inPlace();
     }
 
-    /** The value of a read, null on a miss. */
+    /** Returns the value of a read, null on a miss. */
     @Nullable V value(ReadOperation<?> read) {
         return requests.value(read);
     }
@@ -132,7 +136,7 @@ public final class AsyncView<V> implements CacheClient<V> {
         return required().get(key, localTtl, form);
     }
 
-    /** Refuses what Redis's protocol has no command for. */
+    /** Rejects operations for which the Redis protocol has no command. */
     void requireMemcached() {
         if (core.settings().redis()) {
             throw new UnsupportedOperationException(
@@ -178,7 +182,7 @@ public final class AsyncView<V> implements CacheClient<V> {
         return Stages.all(parts).thenApply(done -> found);
     }
 
-    /** The keys of each node, each once. */
+    /** Groups the keys by node, without duplicates. */
     Map<Endpoint, List<String>> byNode(Collection<String> keys) {
         Map<Endpoint, List<String>> byNode = new HashMap<>();
         for (String key : Set.copyOf(keys)) {
@@ -194,7 +198,7 @@ public final class AsyncView<V> implements CacheClient<V> {
         return merged(parts);
     }
 
-    /** Where a miss is no answer yet, those keys are asked for once more, one by one. */
+    /** If a miss must be confirmed at other nodes, the missing keys are read again one by one. */
     private CompletableFuture<Map<String, V>> readPart(Endpoint home, List<String> keys) {
         if (!core.cluster().takesManyAtOnce()) {
             return readEach(keys, Map.of());
@@ -206,7 +210,7 @@ public final class AsyncView<V> implements CacheClient<V> {
         return part.exceptionally(failure -> Map.of()).thenCompose(found -> readEach(keys, found));
     }
 
-    /** Asks for those of {@code keys}, one by one, that are not {@code found}. */
+    /** Reads each of {@code keys} that is not in {@code found}, one by one. */
     private CompletableFuture<Map<String, V>> readEach(List<String> keys, Map<String, V> found) {
         Map<String, V> all = new ConcurrentHashMap<>(found);
         List<CompletableFuture<@Nullable Void>> rest = new ArrayList<>();
@@ -288,7 +292,7 @@ public final class AsyncView<V> implements CacheClient<V> {
     @Override
     public CompletionStage<@Nullable Void> setMany(Map<String, V> values, Duration ttl) {
         List<Map.Entry<String, V>> entries = List.copyOf(values.entrySet());
-        // Encoded first, so that a value that has no form leaves the rest as it was.
+        // All values are encoded first, so that a value that cannot be encoded changes nothing.
         List<Supplier<CompletionStage<CasOutcome>>> writes = new ArrayList<>();
         for (Map.Entry<String, V> entry : entries) {
             String key = entry.getKey();
@@ -333,13 +337,13 @@ public final class AsyncView<V> implements CacheClient<V> {
         return write(key, Requests.touch(Keys.bytes(key), ttl));
     }
 
-    /** How many local copies there are, about. */
+    /** Returns the approximate number of local copies. */
     public long localCopies() {
         LocalCache cache = local;
         return cache == null ? 0 : cache.size();
     }
 
-    /** Drops the local copy of an item that was changed by other means. */
+    /** Drops the local copy of an item that was changed in another way. */
     public void forget(String key) {
         core.absences().forget(key);
         LocalCache cache = local;
@@ -348,7 +352,9 @@ public final class AsyncView<V> implements CacheClient<V> {
         }
     }
 
-    /** Sends a change. The local copy goes before it is sent, and again when it is answered. */
+    /**
+     * Sends a change. The local copy is dropped before it is sent and again when it is answered.
+     */
     <R extends @Nullable Object> CompletionStage<R> write(String key, Request<R> request) {
         core.absences().forget(key);
         LocalCache cache = local;
@@ -363,7 +369,7 @@ public final class AsyncView<V> implements CacheClient<V> {
         return core.cluster().write(request);
     }
 
-    /** A node that cannot be named is a failed stage, not an exception of the call. */
+    /** If no node is found for the key, the stage fails; the call throws nothing. */
     private static <R extends @Nullable Object> CompletionStage<R> guarded(
             Supplier<? extends CompletionStage<R>> asked) {
         try {

@@ -23,7 +23,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** The blocking face: the calling thread uses the socket, and decodes its own value. */
+/** The blocking interface: the calling thread uses the socket and decodes its own value. */
 final class BlockingView<V> implements BlockingCacheClient<V> {
     private final AsyncView<V> view;
     private final Cluster cluster;
@@ -75,7 +75,7 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
             Map.Entry<Endpoint, List<String>> part = byNode.entrySet().iterator().next();
             return Cluster.askNow(part.getKey(), view.readMany(part.getValue()));
         }
-        // Several nodes are asked at once.
+        // Requests to several nodes are sent at the same time.
         return Stages.await(view.readParts(byNode));
     }
 
@@ -139,7 +139,9 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
         return write(key, Requests.touch(Keys.bytes(key), ttl));
     }
 
-    /** Sends a change. The local copy goes before it is sent, and again when it is answered. */
+    /**
+     * Sends a change. The local copy is dropped before it is sent and again when it is answered.
+     */
     private <R extends @Nullable Object> R write(String key, Request<R> request) {
         view.core().absences().forget(key);
         LocalCache local = view.local();
@@ -238,7 +240,7 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
         byte[] bytes = Keys.bytes(key);
         Requests.notNegative(initial);
         Long number = write(key, Requests.count(bytes, by, down, initial, ttl));
-        // Only a server without meta commands says that there is no number: then it is added.
+        // Only a server without meta commands returns no number; then the counter is added.
         for (int attempt = 1; number == null && attempt <= CounterView.ATTEMPTS_MAX; attempt++) {
             if (AsyncView.stored(write(key, Requests.storeNumber(bytes, initial, ttl, Mode.ADD)))) {
                 return initial;

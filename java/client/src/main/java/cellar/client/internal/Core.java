@@ -8,7 +8,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.LongSupplier;
 
-/** What all views of a client share: the nodes, the threads, the settings. */
+/** The state that all views of a client share: nodes, threads and settings. */
 public final class Core {
     private final Cluster cluster;
     private final Loops loops;
@@ -18,7 +18,10 @@ public final class Core {
     private final List<Runnable> onClose = new CopyOnWriteArrayList<>();
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    /** {@code onClose} runs once, before the connections end; {@code ticker} gives nanoseconds. */
+    /**
+     * {@code onClose} runs once, before the connections are closed; {@code ticker} returns
+     * nanoseconds.
+     */
     public Core(
             Cluster cluster,
             Loops loops,
@@ -33,37 +36,37 @@ public final class Core {
         this.onClose.add(onClose);
     }
 
-    /** {@code more} runs once too, before the connections end. */
+    /** Also runs {@code more} once, before the connections are closed. */
     public void onClose(Runnable more) {
         onClose.add(more);
     }
 
-    /** The nodes. */
+    /** Returns the nodes. */
     public Cluster cluster() {
         return cluster;
     }
 
-    /** The threads. */
+    /** Returns the threads. */
     public Loops loops() {
         return loops;
     }
 
-    /** How connections are made. */
+    /** Returns the settings of connections. */
     public Settings settings() {
         return settings;
     }
 
-    /** What the clock says, in nanoseconds. */
+    /** Returns the clock, in nanoseconds. */
     public LongSupplier ticker() {
         return ticker;
     }
 
-    /** What loaders have not found. */
+    /** Returns the keys for which loaders have found nothing. */
     Absences absences() {
         return absences;
     }
 
-    /** Ends everything; a second call does nothing. */
+    /** Closes everything; a second call has no effect. */
     public void close() {
         if (closed.compareAndSet(false, true)) {
             onClose.forEach(Runnable::run);

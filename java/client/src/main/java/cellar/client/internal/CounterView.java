@@ -13,9 +13,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
-/** Counters, with what the classic dialect lacks made of several steps. */
+/** Counters; emulates with several requests what the classic protocol lacks. */
 final class CounterView implements Counters {
-    /** Creating and counting race with expiry; who loses this often is not counting any more. */
+    /** Limit of attempts to create and change a counter, if the counter expires in between. */
     static final int ATTEMPTS_MAX = 8;
 
     private final AsyncView<?> view;
@@ -77,7 +77,7 @@ final class CounterView implements Counters {
                 .thenCompose(number -> found(number, key, by, down, initial, ttl, 1));
     }
 
-    /** Only a server without meta commands says that there is no number: then it is added. */
+    /** Only a server without meta commands returns no number; then the counter is added. */
     private CompletionStage<Long> found(
             @Nullable Long number,
             String key,

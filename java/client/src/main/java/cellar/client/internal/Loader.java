@@ -22,16 +22,18 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Loads through: of all who miss, one loads.
+ * Read-through: of all callers that miss a key, one loads it.
  *
- * <p>In the process, callers of the same key share one flight. Among processes the server's lease
- * decides: {@code mg} with {@code N} creates an empty item on a miss and tells one caller that it
- * won. A server without meta commands gets a key of its own as a lock, by {@code add}. A delete
- * ends the lease, so that the value that was computed before it is not stored.
+ * <p>In this process, callers of the same key share one flight. Between processes the server's
+ * lease decides. {@code mg} with {@code N} creates an empty item on a miss and tells one caller
+ * that it won the lease. For a server without meta commands, a separate key serves as the lock, set
+ * by {@code add}. A delete ends the lease, so a value that was loaded before the delete is not
+ * stored.
  *
- * <p>That nothing was found is remembered in this process for as long as the caller says; callers
- * then read without loading, so a value that somebody stores is found. Those in other processes who
- * have waited for the lease find a mark under a key of its own, and do not load one after another.
+ * <p>With a negative TTL this process remembers that a loader has found nothing. Callers then read
+ * without loading, so they find a value that another client stores. Callers in other processes that
+ * have waited for the lease find a marker under a separate key, so they do not load one after
+ * another.
  */
 final class Loader<V> {
     private static final Duration LEASE = Duration.ofSeconds(30);
@@ -41,11 +43,12 @@ final class Loader<V> {
     private static final String ABSENT_SUFFIX = "#absent";
 
     /**
-     * Long enough for all who wait to look once more, which they do every {@link #PAUSE_MS_MAX}.
+     * Longer than {@link #PAUSE_MS_MAX}, so that every waiting caller finds the marker on its next
+     * read.
      */
     private static final Duration ABSENT = Duration.ofSeconds(2);
 
-    /** One caller on the way to a value, with those who joined. */
+    /** One load, with the callers that wait for it. */
     private final class Flight {
         final String key;
         final byte[] bytes;
@@ -66,7 +69,7 @@ final class Loader<V> {
             this.until_ns = System.nanoTime() + options.patience().toNanos();
         }
 
-        /** How long to wait before looking again; longer each time. */
+        /** Returns the pause before the next attempt, longer each time. */
         long nextPause_ms() {
             long next_ms = pause_ms;
             pause_ms = Math.min(PAUSE_MS_MAX, next_ms * 2);
@@ -96,7 +99,7 @@ final class Loader<V> {
         this.core = core;
     }
 
-    /** A local copy that may be served at once; null if there is none. */
+    /** Returns a local copy that is fresh enough; null if there is none. */
     @Nullable V peek(String key, LoadOptions options) {
         Duration localTtl = localTtl(options);
         return localTtl == null ? null : view.required().peek(key, localTtl, view.form());
@@ -119,7 +122,10 @@ final class Loader<V> {
                 : join(new Flight(key, options, load), this::ask);
     }
 
-    /** The same, but the calling thread asks, and has a value that is there when this returns. */
+    /**
+     * As {@link #get}, but the calling thread sends the read; a value that exists is complete on
+     * return.
+     */
     CompletableFuture<@Nullable V> getNow(
             String key,
             LoadOptions options,
@@ -141,7 +147,7 @@ final class Loader<V> {
             return other.result.thenApply(value -> value);
         }
         ask.accept(flight);
-        // Whoever cancels what he got gives up for himself, not for those who joined.
+        // A caller that cancels its stage does not cancel those of the others.
         return flight.result.thenApply(value -> value);
     }
 
@@ -209,7 +215,10 @@ final class Loader<V> {
         }
     }
 
-    /** Others go on with the old value if there is one; so they do not join this flight. */
+    /**
+     * If there is an old value, other callers return it instead of waiting, so this flight is
+     * removed.
+     */
     private void won(Flight flight, ReadOperation<?> read) {
         boolean placeholder = Requests.isPlaceholder(read);
         if (!placeholder) {
@@ -228,7 +237,7 @@ final class Loader<V> {
                         });
     }
 
-    /** Remembers that there is nothing, but not if somebody has changed the item meanwhile. */
+    /** Remembers that the loader found nothing, unless the item was changed meanwhile. */
     private void nothing(Flight flight, long version, @Nullable Throwable failure) {
         giveUp(flight, version)
                 .whenComplete(
@@ -242,7 +251,7 @@ final class Loader<V> {
                         });
     }
 
-    /** Asks the loader, unless another process, for which this one has waited, found nothing. */
+    /** Calls the loader, unless a process that this one has waited for found nothing. */
     private CompletableFuture<@Nullable V> load(Flight flight) {
         if (flight.options.negativeTtl() == null) {
             return loadHere(flight);
@@ -258,7 +267,7 @@ final class Loader<V> {
                                 : loadHere(flight).thenCompose(value -> marking(mark, value)));
     }
 
-    /** Whether there is such a mark; if that cannot be told, there is none. */
+    /** Whether the marker exists; false if the read fails. */
     private CompletableFuture<Boolean> marked(byte[] mark) {
         try {
             int wanted = core.cluster().alsoRead();
@@ -272,7 +281,7 @@ final class Loader<V> {
         }
     }
 
-    /** Sets a mark if there is no value; those who wait do without it if that fails. */
+    /** Stores the marker if there is no value; a failure to store it is ignored. */
     private CompletionStage<@Nullable V> marking(byte[] mark, @Nullable V value) {
         if (value != null) {
             return CompletableFuture.completedStage(value);
@@ -308,8 +317,8 @@ final class Loader<V> {
     }
 
     /**
-     * Ends the lease; who is told that there is no value can then add one. False if the item is
-     * another by now.
+     * Ends the lease, so that a caller that misses can add a value. False if the item was changed
+     * meanwhile.
      */
     private CompletionStage<Boolean> giveUp(Flight flight, long version) {
         try {
@@ -329,8 +338,8 @@ final class Loader<V> {
     }
 
     /**
-     * Asks again in a while, or loads if that has been done for long enough; what is loaded is
-     * stored unless something was written since the last question, as {@code mode} says.
+     * Reads again after a pause, or loads if {@code patience} is over. The loaded value is stored
+     * only if nothing was written since the last read, as {@code mode} ensures.
      */
     private void await(Flight flight, Mode mode, long version) {
         if (System.nanoTime() - flight.until_ns > 0) {
@@ -377,7 +386,7 @@ final class Loader<V> {
                         });
     }
 
-    /** Of all who read an item that was invalidated on all its nodes, one loads it. */
+    /** Of all callers that read an item which was invalidated on all its nodes, one loads it. */
     private void renew(Flight flight, ReadOperation<?> stale) {
         byte[] lockKey = beside(flight.key, LOCK_SUFFIX);
         core.cluster()
@@ -396,7 +405,7 @@ final class Loader<V> {
                         });
     }
 
-    /** Another may have loaded between this caller's miss and its lock, so it looks once more. */
+    /** Another caller may have loaded between this one's miss and its lock, so it reads again. */
     private void loadLocked(Flight flight, byte[] lockKey) {
         flight.result.whenComplete(
                 (value, failure) -> core.cluster().write(Requests.delete(lockKey)));
@@ -413,7 +422,7 @@ final class Loader<V> {
                         });
     }
 
-    /** A key for what is known about another. */
+    /** Returns a key for information about another key. */
     private static byte[] beside(String key, String suffix) {
         byte[] bytes = (key + suffix).getBytes(StandardCharsets.UTF_8);
         return bytes.length <= Keys.KEY_BYTES_MAX ? bytes : Keys.bytes(digest(key) + suffix);

@@ -25,7 +25,7 @@ import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Makes operations of what a caller asks for, and of what it means for items that have copies. */
+/** Makes requests from calls: the operation for one node, and the edit for replicated nodes. */
 public final class Requests<V> {
     private final Codec<V> codec;
 
@@ -33,7 +33,7 @@ public final class Requests<V> {
         this.codec = codec;
     }
 
-    /** The value of a read, null on a miss. */
+    /** Returns the value of a read, null on a miss. */
     @Nullable V value(ReadOperation<?> read) {
         byte[] received = read.received();
         if (received != null) {
@@ -43,7 +43,7 @@ public final class Requests<V> {
         return bytes == null || isPlaceholder(read) ? null : decode(bytes, read.flags());
     }
 
-    /** Whether the item is only there so that one caller can be told to load it. */
+    /** Whether the item is the empty one that a lease creates on a miss. */
     static boolean isPlaceholder(ReadOperation<?> read) {
         boolean leased = (read.won() || read.waiting()) && !read.stale();
         boolean there = read.bytes() != null || read.received() != null;
@@ -90,7 +90,7 @@ public final class Requests<V> {
         return store(key, encoded.bytes(), encoded.flags(), expiry, mode, version);
     }
 
-    /** Behind or before what is there; the TTL stays. */
+    /** Appends or prepends to the item; the TTL stays. */
     Request<CasOutcome> extend(byte[] key, V value, Mode mode) {
         byte[] bytes = encode(value).bytes();
         return new Request<>(
@@ -123,7 +123,7 @@ public final class Requests<V> {
                                 found -> stored(found, item, mode, version), false, false));
     }
 
-    /** Whether {@code item} may be stored over what is there. */
+    /** Decides whether {@code item} may replace the item found. */
     private static Decision<CasOutcome> stored(Found found, Item item, Mode mode, long version) {
         boolean there = found.live() != null;
         boolean fits =
@@ -146,7 +146,7 @@ public final class Requests<V> {
                 new Edit.Decide<>(Requests::removed, true, true));
     }
 
-    /** Removes the item if it still has {@code version}. */
+    /** Deletes the item if it still has {@code version}. */
     static Request<Boolean> delete(byte[] key, long version) {
         return new Request<>(
                 key,
@@ -160,7 +160,9 @@ public final class Requests<V> {
                         false));
     }
 
-    /** A trace stays even of what was not there: another node may still have it. */
+    /**
+     * Stores a tombstone even if there is no item, because another node may still have the item.
+     */
     private static Decision<Boolean> removed(Found found) {
         Item there = found.item();
         boolean gone = there != null && there.kind() == Kind.GONE;

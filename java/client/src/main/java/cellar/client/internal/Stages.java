@@ -10,14 +10,14 @@ import java.util.concurrent.ExecutionException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Waits for stages. */
+/** Combines stages and waits for them. */
 public final class Stages {
-    /** Most requests of one call that wait for an answer at the same time. */
+    /** Limit of requests of one call that are unanswered at the same time. */
     private static final int WINDOW = 1024;
 
     private Stages() {}
 
-    /** The results of all {@code parts}, in their order; fails when one has failed. */
+    /** Completes with the results of all {@code parts}, in their order; fails if one has failed. */
     public static <T extends @Nullable Object> CompletableFuture<List<T>> all(
             List<CompletableFuture<T>> parts) {
         return CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
@@ -25,8 +25,9 @@ public final class Stages {
     }
 
     /**
-     * The results of all {@code parts}, in their order, of which at most {@link #WINDOW} are asked
-     * for at the same time. All are asked for, also if one fails; then this fails in the end.
+     * Completes with the results of all {@code parts}, in their order, of which at most {@link
+     * #WINDOW} are unanswered at the same time. If one fails, the others are still sent; then the
+     * stage fails.
      */
     static <T extends @Nullable Object> CompletableFuture<List<T>> windowed(
             List<? extends Supplier<? extends CompletionStage<T>>> parts) {
@@ -66,7 +67,7 @@ public final class Stages {
         }
     }
 
-    /** {@code failure} as an exception of ours; a stage may have wrapped it. */
+    /** Returns {@code failure} as a {@link CacheException}; unwraps the exception of a stage. */
     public static CacheException known(Throwable failure) {
         Throwable cause = failure;
         while (cause instanceof CompletionException && cause.getCause() != null) {

@@ -13,12 +13,12 @@ import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Threads that read and write while faults happen, and what their reads were found to be.
+ * Threads that read and write during faults, and the results of their reads.
  *
- * @param <F> what may happen
+ * @param <F> the possible faults
  */
 abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
-    /** Reads without which nothing was shown; a busy machine takes longer for them. */
+    /** The number of reads that a valid check needs; a busy machine takes longer for them. */
     static final long READS_MIN = 1000;
 
     private static final Duration PATIENCE = Duration.ofMinutes(1);
@@ -46,13 +46,13 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         }
     }
 
-    /** Starts those who read and write. */
+    /** Starts the readers and writers. */
     abstract void begin() throws Exception;
 
-    /** Lets a fault happen and pass. */
+    /** Injects a fault and ends it. */
     abstract void disturb(F fault) throws Exception;
 
-    /** Starts a thread that works until {@link #isOver}. */
+    /** Starts a thread that runs until {@link #isOver}. */
     final void start(String name, Runnable task) {
         Thread thread = new Thread(task, name);
         thread.setUncaughtExceptionHandler((which, problem) -> broken = problem);
@@ -61,14 +61,14 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
     }
 
     /**
-     * Runs for so long and until enough was read, or until something wrong was found if {@code
-     * untilWrong}.
+     * Runs for this time and until there were enough reads; with {@code untilWrong} until the first
+     * error.
      */
     final void run(Duration time, boolean untilWrong) throws Exception {
         begin();
         long end_ns = System.nanoTime() + time.toNanos();
         while (untilWrong ? !isPast(end_ns) && found() == 0 : !isEnough(end_ns)) {
-            // paced: faults come at moments drawn from the seed, and clients work between them.
+            // paced: faults come at random times from the seed, and clients work between them.
             Thread.sleep(50 + random.nextInt(400));
             if (!faults.isEmpty()) {
                 F fault = next();
@@ -86,7 +86,7 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         }
     }
 
-    /** Any of them, but for a check that needs each: then the one that came least often. */
+    /** Returns a random fault; if the check needs each, the one that was injected least often. */
     private F next() {
         F any = faults.get(random.nextInt(faults.size()));
         if (!needsEach()) {
@@ -99,12 +99,12 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
                 .orElse(any);
     }
 
-    /** Whether it goes on until each fault has come once. */
+    /** Whether it continues until each fault was injected once. */
     boolean needsEach() {
         return false;
     }
 
-    /** Whether each fault has come once. */
+    /** Whether each fault was injected once. */
     final boolean hadEach() {
         return faults.stream().allMatch(fault -> done.get(fault).sum() > 0);
     }
@@ -113,23 +113,23 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         return System.nanoTime() - moment_ns >= 0;
     }
 
-    /** Whether time is over and enough was read, or there was much more time for it. */
+    /** Whether the time has passed and there were enough reads, or much more time has passed. */
     private boolean isEnough(long end_ns) {
         boolean shown = judged() > READS_MIN && (hadEach() || !needsEach());
         return isPast(end_ns) && (shown || isPast(end_ns + PATIENCE.toNanos()));
     }
 
-    /** Whether the threads are to end. */
+    /** Whether the threads must end. */
     final boolean isOver() {
         return over;
     }
 
-    /** Notes a request that was not answered. */
+    /** Counts a request without an answer. */
     final void failed() {
         failures.increment();
     }
 
-    /** Judges a read, as {@link History#judge} does. */
+    /** Checks a read with {@link History#judge}. */
     final void judge(History history, int found, long begin_ns, Duration bound, long lost_ns) {
         reads.increment();
         History.Wrong kind = history.judge(found, begin_ns, bound.toNanos(), lost_ns);
@@ -139,12 +139,12 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         worst_ns.accumulateAndGet(history.staleness_ns(found, begin_ns), Math::max);
     }
 
-    /** How many reads were wrong. */
+    /** Returns the number of wrong reads. */
     final long found() {
         return wrong.values().stream().mapToLong(LongAdder::sum).sum();
     }
 
-    /** How many reads were judged. */
+    /** Returns the number of checked reads. */
     final long judged() {
         return reads.sum();
     }

@@ -14,20 +14,20 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
- * Local caches over a cluster in etcd, whatever fails; and clients that hear nothing of moved
- * slots, which the same check must find out.
+ * Local caches over a cluster in etcd with all faults. The same check must detect clients that
+ * receive nothing about moved slots.
  *
- * <p>Until each fault has come once, or as many seconds as {@code -Dcellar.check.seconds} says.
+ * <p>Runs until each fault was injected once, or for {@code -Dcellar.check.seconds} seconds.
  */
 @Tag("deep")
 class EtcdLocalCacheCheckTest {
     private static final long SECONDS = Long.getLong("cellar.check.seconds", 1);
     private static final long SEED = Long.getLong("cellar.check.seed", 1);
 
-    /** Copies are served for two seconds after the last question that was answered. */
+    /** Copies are returned for two seconds after the last answered request. */
     private static final Duration BOUND = Duration.ofSeconds(3);
 
-    /** Enough where connections work: the map is read once a second. */
+    /** Enough while connections work: the map is read once a second. */
     private static final Duration TIGHT = Duration.ofMillis(1500);
 
     private static final Duration PATIENCE = Duration.ofMinutes(1);

@@ -22,25 +22,25 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads through local caches over a cluster of Cellars in etcd while nodes come, go, hang, die and
- * are cut off, and judges each read by what was acknowledged before it began.
+ * Reads through local caches over a Cellar cluster in etcd while nodes join, leave, freeze, crash
+ * and are cut off. Compares each read with the writes that were acknowledged before it began.
  *
- * <p>Those who write go to the nodes themselves; those who read go by cables.
+ * <p>Writers connect to the nodes directly, readers through cables.
  */
 final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker.Fault> {
-    /** What is done to the nodes and to the connections. */
+    /** Faults of nodes and connections. */
     enum Fault {
-        /** A fourth node comes, or goes as it is told to end. */
+        /** A fourth node joins, or leaves when it gets a signal to end. */
         MOVE,
-        /** A node stands still for longer than its lease, until others have its slots. */
+        /** A node is stopped for longer than its lease, until others own its slots. */
         STOP,
-        /** A node is killed, and comes back once others have its slots. */
+        /** A node is killed, and restarts when others own its slots. */
         KILL,
-        /** A node is cut off from etcd, and not from its clients, until others have its slots. */
+        /** A node is cut off from etcd, but not from its clients, until others own its slots. */
         CUT_OFF,
-        /** All connections of those who read are closed on the way. */
+        /** All connections of the readers are closed. */
         CUT,
-        /** They stay open, and nothing comes for a while. */
+        /** The connections of the readers stay open, but carry nothing for a while. */
         SILENCE
     }
 
@@ -55,10 +55,10 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
     private final List<CacheClient<String>> clients = new ArrayList<>();
     private final Map<String, History> histories = new ConcurrentHashMap<>();
 
-    /** When nodes last lost what they had; ahead of the clock while one is about to. */
+    /** When nodes last lost their items; in the future while one is about to. */
     private volatile long lost_ns = System.nanoTime();
 
-    /** Clients hear nothing of moved slots if {@code deaf}: what only a broken one does. */
+    /** With {@code deaf}, clients receive nothing about moved slots, as broken ones. */
     EtcdLocalCacheChecker(Set<Fault> faults, Duration bound, boolean deaf, long seed)
             throws Exception {
         super(Fault.class, faults, seed);
@@ -119,21 +119,21 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
             case STOP -> {
                 nodes.server(0).signal("STOP");
                 nodes.settle(without(running, 0));
-                // paced: clients read for a while while other nodes serve its slots.
+                // paced: clients read for a while while other nodes own its slots.
                 Thread.sleep(200);
                 nodes.server(0).signal("CONT");
             }
             case KILL -> {
                 nodes.kill(1);
                 nodes.settle(without(running, 1));
-                // paced: clients read for a while while other nodes serve its slots.
+                // paced: clients read for a while while other nodes own its slots.
                 Thread.sleep(200);
                 nodes.start(1);
             }
             case CUT_OFF -> {
                 nodes.cutOff(true);
                 nodes.settle(without(running, 2));
-                // paced: clients read for a while while other nodes serve its slots.
+                // paced: clients read for a while while other nodes own its slots.
                 Thread.sleep(200);
                 nodes.cutOff(false);
             }
@@ -174,7 +174,7 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
         }
     }
 
-    /** A key whose change had no answer is left alone: a server may find the request later. */
+    /** A key whose change had no answer is not used again: a server may execute it later. */
     private void readAndWrite(BlockingCacheClient<String> cache, String own, long seed) {
         Random choice = new Random(seed);
         int generation = 0;

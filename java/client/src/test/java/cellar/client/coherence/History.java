@@ -4,20 +4,21 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What happened to one key, which only one thread changes: each change has the next number.
+ * The changes of one key, which only one thread changes: each change has the next number.
  *
- * <p>Judges reads: what was acknowledged long enough before a read began must be in it.
+ * <p>Checks reads: a change that was acknowledged long enough before a read began must be visible
+ * to it.
  */
 final class History {
-    /** What is wrong with a read. */
+    /** The kinds of wrong reads. */
     enum Wrong {
-        /** A value from before an acknowledged one. */
+        /** A value that is older than an acknowledged one. */
         OLDER,
-        /** A value from before an acknowledged removal. */
+        /** A value that is older than an acknowledged delete. */
         RESURRECTED,
-        /** Nothing, though a value was acknowledged and nobody has removed it. */
+        /** A miss, although a value was acknowledged and not deleted. */
         MISSING,
-        /** A value that nobody has stored. */
+        /** A value that was never stored. */
         INVENTED
     }
 
@@ -34,23 +35,23 @@ final class History {
 
     private final List<Change> changes = new ArrayList<>();
 
-    /** A change begins; its number, from 1. */
+    /** A change begins; returns its number, from 1. */
     synchronized int begin(boolean removal) {
         changes.add(new Change(removal, System.nanoTime()));
         return changes.size();
     }
 
-    /** The last change has been acknowledged. */
+    /** The last change was acknowledged. */
     synchronized void acknowledged() {
         changes.get(changes.size() - 1).acknowledged_ns = System.nanoTime();
     }
 
     /**
-     * Judges a read that began at {@code begin_ns} and is over.
+     * Checks a completed read that began at {@code begin_ns}.
      *
-     * @param found the number that was read, 0 for nothing
+     * @param found the number that was read, 0 for a miss
      * @param bound_ns how long before the read a change must have been acknowledged to count
-     * @param lost_ns when a server last lost what it had
+     * @param lost_ns when a server last lost its items
      */
     synchronized @org.jspecify.annotations.Nullable Wrong judge(
             int found, long begin_ns, long bound_ns, long lost_ns) {
@@ -77,7 +78,7 @@ final class History {
         return !removed && changes.get(required - 1).begin_ns - lost_ns > 0;
     }
 
-    /** How old {@code found} was when the read began: since when something newer was there. */
+    /** Returns for how long {@code found} had been outdated when the read began. */
     synchronized long staleness_ns(int found, long begin_ns) {
         if (found == 0 || found >= changes.size()) {
             return 0;
@@ -86,7 +87,7 @@ final class History {
         return newer_ns == Long.MAX_VALUE ? 0 : Math.max(0, begin_ns - newer_ns);
     }
 
-    /** The number of the last change acknowledged by then; 0 for none. */
+    /** Returns the number of the last change acknowledged by then; 0 for none. */
     private int last(long by_ns) {
         for (int number = changes.size(); number > 0; number--) {
             if (changes.get(number - 1).acknowledged_ns - by_ns <= 0) {

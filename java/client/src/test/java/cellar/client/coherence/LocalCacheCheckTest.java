@@ -16,10 +16,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * The local cache under faults, over each server it works with; and clients that are broken on
- * purpose, which the same check must find out.
+ * The local cache under faults, with each server that it supports. The same check must detect
+ * clients that are broken on purpose.
  *
- * <p>Seconds each, or as many as {@code -Dcellar.check.seconds} says.
+ * <p>Each takes seconds, or {@code -Dcellar.check.seconds} seconds.
  */
 @Tag("deep")
 class LocalCacheCheckTest {
@@ -27,7 +27,7 @@ class LocalCacheCheckTest {
     private static final long SEED = Long.getLong("cellar.check.seed", 1);
     private static final Duration HOUR = Duration.ofHours(1);
 
-    /** Copies are served for two seconds after the last sign of life; the rest is for slow days. */
+    /** Copies are returned for two seconds after the last answer; the rest is for slow machines. */
     private static final Duration BOUND = Duration.ofSeconds(3);
 
     private static final Duration TIGHT = Duration.ofSeconds(1);

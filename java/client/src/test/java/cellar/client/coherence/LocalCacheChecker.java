@@ -22,27 +22,27 @@ import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads through local caches while others write and the way to the server breaks, and judges each
- * read by what was acknowledged before it began.
+ * Reads through local caches while others write and connections to the server break. Compares each
+ * read with the writes that were acknowledged before it began.
  *
- * <p>One thread writes all keys over a connection that nothing disturbs. Two clients read them
- * through local caches and cables, one thread each, and each has keys that it alone changes: of
- * those it must see its own changes at once.
+ * <p>One thread writes all keys over an undisturbed connection. Two clients read them through local
+ * caches and cables, one thread each. Each also has keys that it alone changes, and must see its
+ * own changes at once.
  */
 final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> {
-    /** What is done to the server and to the connections of those who read. */
+    /** Faults of the server and of the readers' connections. */
     enum Fault {
         /** All connections are closed. */
         CUT,
-        /** The connection that tells of changes stays open, but nothing comes. */
+        /** The invalidation connection stays open, but carries nothing. */
         SILENCE,
-        /** The server stands still. */
+        /** The server is stopped. */
         FREEZE,
-        /** The server is killed and comes back empty. */
+        /** The server is killed and restarts empty. */
         KILL
     }
 
-    /** What is checked. */
+    /** The server under test. */
     enum Origin {
         CELLAR,
         MEMCACHED,
@@ -50,12 +50,12 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
     }
 
     /**
-     * How a check is made.
+     * The plan of a check.
      *
      * @param localTtl of each read
-     * @param bound how old what is read may be
+     * @param bound maximum age of a value that is read
      * @param ticker the clock of local caches
-     * @param deaf whether clients listen to a server of which nobody changes anything
+     * @param deaf whether clients get invalidations from a server whose items nobody changes
      */
     record Plan(
             Origin origin,
@@ -79,7 +79,7 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
     private final List<CacheClient<String>> clients = new ArrayList<>();
     private final Map<String, History> histories = new ConcurrentHashMap<>();
 
-    /** When a server last lost what it had; ahead of the clock while one is about to. */
+    /** When a server last lost its items; in the future while one is about to. */
     private volatile long lost_ns = System.nanoTime();
 
     private Server server;
@@ -122,7 +122,7 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
             builder.protocol(CacheClientBuilder.Protocol.REDIS);
         }
         if (options == null) {
-            // Longer than any freeze, so that no write is given up and done later after all.
+            // Longer than any freeze, so that no write times out and is executed later.
             builder.timeout(Duration.ofSeconds(60));
         } else {
             builder.localCache(options).timeout(Duration.ofMillis(500));
@@ -161,7 +161,7 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
                 server.signal("CONT");
             }
             case KILL -> {
-                // Whoever reads from the new one before this thread goes on finds nothing, rightly.
+                // A read from the new server may miss correctly before this thread continues.
                 lost_ns = System.nanoTime() + ITEM_TTL.toNanos();
                 server.kill();
                 server = start();
@@ -180,7 +180,7 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
         }
     }
 
-    /** False if it is not known whether the change was made. */
+    /** False if it is unknown whether the change was executed. */
     private boolean change(BlockingCacheClient<String> cache, String key, Random choice) {
         History history = histories.computeIfAbsent(key, same -> new History());
         boolean removal = choice.nextInt(5) == 0;
@@ -208,7 +208,7 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
         }
     }
 
-    /** A key whose change had no answer is left alone: a server may find the request later. */
+    /** A key whose change had no answer is not used again: a server may execute it later. */
     private void readAndWrite(BlockingCacheClient<String> cache, String own, long seed) {
         Random choice = new Random(seed);
         int generation = 0;

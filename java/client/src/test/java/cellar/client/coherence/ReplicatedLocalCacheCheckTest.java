@@ -12,10 +12,10 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
- * Local caches over replicated nodes under faults; and clients that are broken on purpose, which
- * the same check must find out.
+ * Local caches over replicated nodes under faults. The same check must detect clients that are
+ * broken on purpose.
  *
- * <p>Seconds each, or as many as {@code -Dcellar.check.seconds} says.
+ * <p>Each takes seconds, or {@code -Dcellar.check.seconds} seconds.
  */
 @Tag("deep")
 class ReplicatedLocalCacheCheckTest {
@@ -23,10 +23,12 @@ class ReplicatedLocalCacheCheckTest {
     private static final long SEED = Long.getLong("cellar.check.seed", 1);
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
-    /** What nodes tell is at most a second old, whoever asks; the rest is for slow days. */
+    /**
+     * A value from the nodes is at most a second old for any client; the rest is for slow machines.
+     */
     private static final Duration OWN = Duration.ofSeconds(3);
 
-    /** Copies are served for two seconds more after the last sign of life. */
+    /** Copies are returned for two more seconds after the last answer. */
     private static final Duration OTHERS = Duration.ofSeconds(5);
 
     private static final Duration TIGHT = Duration.ofSeconds(1);

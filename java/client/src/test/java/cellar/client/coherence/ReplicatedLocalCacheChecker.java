@@ -23,36 +23,37 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads and writes of several clients with local caches over nodes that hold the same data, which
- * die and return, stand still and are cut off; judges each read by what was acknowledged before.
+ * Reads and writes of several clients with local caches over replicated nodes, which crash and come
+ * back, freeze and are cut off. Compares each read with the writes that were acknowledged before
+ * it.
  *
- * <p>Each key is changed by one client, so that its changes have an order. A key whose change had
- * no answer is left alone and another takes its place: the change may still be made, or not.
+ * <p>Only one client changes each key, so its changes have an order. A key whose change had no
+ * answer is not used again, because the change may still be executed; another key replaces it.
  */
 final class ReplicatedLocalCacheChecker
         extends CoherenceChecker<ReplicatedLocalCacheChecker.Fault> {
-    /** What happens to nodes and to the ways to them. */
+    /** Faults of nodes and connections. */
     enum Fault {
-        /** A node is killed and comes back empty. */
+        /** A node is killed and restarts empty. */
         KILL,
-        /** A node stands still. */
+        /** A node is stopped. */
         FREEZE,
         /** All connections of one client are closed. */
         CUT,
-        /** One client hears nothing of changes, on connections that stay open. */
+        /** One client gets no invalidations, on connections that stay open. */
         SILENCE
     }
 
     /**
-     * How a check is made.
+     * The plan of a check.
      *
-     * @param own how old what a client reads of its own may be
-     * @param others how old what it reads of others may be
-     * @param deaf whether clients listen to a server of which nobody changes anything
+     * @param own maximum age of values that a client reads of its own keys
+     * @param others maximum age of values that it reads of other keys
+     * @param deaf whether clients get invalidations from a server whose items nobody changes
      */
     record Plan(Set<Fault> faults, Duration own, Duration others, boolean deaf) {}
 
-    /** One that is changed by one client only. */
+    /** A key that only one client changes. */
     private record Key(String name, History history) {}
 
     private static final int NODES = 3;
@@ -179,7 +180,7 @@ final class ReplicatedLocalCacheChecker
         }
     }
 
-    /** False if it is not known whether the change was made. */
+    /** False if it is unknown whether the change was executed. */
     private boolean change(BlockingCacheClient<String> cache, Key key, boolean removal) {
         int number = key.history.begin(removal);
         try {

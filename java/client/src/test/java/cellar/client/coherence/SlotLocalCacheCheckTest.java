@@ -8,16 +8,16 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
- * Local caches over a cluster whose slots move, and whose nodes die and stand still.
+ * Local caches over a cluster whose slots move, and whose nodes crash and freeze.
  *
- * <p>Seconds, or as many as {@code -Dcellar.check.seconds} says.
+ * <p>Takes seconds, or {@code -Dcellar.check.seconds} seconds.
  */
 @Tag("deep")
 class SlotLocalCacheCheckTest {
     private static final long SECONDS = Long.getLong("cellar.check.seconds", 10);
     private static final long SEED = Long.getLong("cellar.check.seed", 1);
 
-    /** Copies are served for two seconds after the last sign of life; the rest is for slow days. */
+    /** Copies are returned for two seconds after the last answer; the rest is for slow machines. */
     private static final Duration BOUND = Duration.ofSeconds(3);
 
     @Test

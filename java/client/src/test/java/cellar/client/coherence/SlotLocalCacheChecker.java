@@ -17,17 +17,17 @@ import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Reads through local caches over a cluster of Cellars while others write and slots move, and
- * judges each read by what was acknowledged before it began.
+ * Reads through local caches over a Cellar cluster while others write and slots move. Compares each
+ * read with the writes that were acknowledged before it began.
  */
 final class SlotLocalCacheChecker extends CoherenceChecker<SlotLocalCacheChecker.Fault> {
-    /** What is done to the nodes. */
+    /** Faults of the nodes. */
     enum Fault {
-        /** A fourth node comes, or goes from the list while it goes on. */
+        /** A fourth node joins, or is removed from the list while it runs. */
         MOVE,
-        /** A node is killed, taken out of the list, started and listed again, empty. */
+        /** A node is killed, removed from the list, restarted and listed again, empty. */
         KILL,
-        /** A node stands still. */
+        /** A node is stopped. */
         FREEZE
     }
 
@@ -40,7 +40,7 @@ final class SlotLocalCacheChecker extends CoherenceChecker<SlotLocalCacheChecker
     private final List<CacheClient<String>> clients = new ArrayList<>();
     private final Map<String, History> histories = new ConcurrentHashMap<>();
 
-    /** When nodes last lost what they had; ahead of the clock while one is about to. */
+    /** When nodes last lost their items; in the future while one is about to. */
     private volatile long lost_ns = System.nanoTime();
 
     SlotLocalCacheChecker(Duration bound, long seed) throws Exception {
@@ -54,7 +54,7 @@ final class SlotLocalCacheChecker extends CoherenceChecker<SlotLocalCacheChecker
                             .mode(CacheClientBuilder.Mode.SLOTS)
                             .backoff(Duration.ofMillis(5), Duration.ofMillis(50));
             if (i == 0) {
-                // Longer than any freeze, so that no write is given up and done later after all.
+                // Longer than any freeze, so that no write times out and is executed later.
                 builder.timeout(Duration.ofSeconds(60));
             } else {
                 builder.localCache(LocalCacheOptions.tracked(1 << 20, 1))
@@ -107,7 +107,7 @@ final class SlotLocalCacheChecker extends CoherenceChecker<SlotLocalCacheChecker
         }
     }
 
-    /** False if it is not known whether the change was made. */
+    /** False if it is unknown whether the change was executed. */
     private boolean change(BlockingCacheClient<String> cache, String key, Random choice) {
         History history = histories.computeIfAbsent(key, same -> new History());
         boolean removal = choice.nextInt(5) == 0;

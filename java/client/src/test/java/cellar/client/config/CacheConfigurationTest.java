@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Caches described by files. */
+/** Caches that are configured by files. */
 class CacheConfigurationTest {
     private static final String XML =
             """

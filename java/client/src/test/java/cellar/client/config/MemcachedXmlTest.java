@@ -24,11 +24,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Every setting of the old client's file: it has an effect, or a warning says why it has none. */
+/** Each setting of memcached.xml has an effect, or a warning gives the reason. */
 class MemcachedXmlTest {
     private static final Duration TTL = Duration.ofMinutes(1);
 
-    /** What a user of the old client stores. */
+    /** A typical object of a memcache-client-forjava user. */
     record Order(long id, List<String> lines) implements Serializable {}
 
     private static CacheConfiguration file(String client, String pool, String inClient) {

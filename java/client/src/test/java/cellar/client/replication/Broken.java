@@ -9,21 +9,21 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * A rule of docs/java-replication.md that a client breaks, to see that the checker finds out.
+ * A rule of docs/java-replication.md that a client breaks on purpose; the checker must detect it.
  *
- * <p>The client is the real one: what breaks the rule is the cable, which changes stores on their
- * way, and lets some of them wait so that others overtake them.
+ * <p>The client is the real one. The cable breaks the rule: it changes stores on their way, and
+ * delays some of them so that others overtake them.
  */
 enum Broken {
     /** None. */
     NOTHING,
-    /** Removals leave no trace. */
+    /** Deletes leave no tombstone. */
     TRACES,
-    /** What is added overwrites. */
+    /** Adding overwrites. */
     ADDING,
-    /** What is stored if nothing has changed is stored anyway. */
+    /** Conditional stores ignore the condition. */
     COMPARING,
-    /** Copies do not know their order. */
+    /** Copies have no order. */
     ORDER;
 
     private static final String RESERVED = "cellar:";
@@ -33,12 +33,12 @@ enum Broken {
     private static final int WITHOUT_VIEW = 0xc000ffff;
     private static final int ORDER_BYTES = 13;
 
-    /** One of so many copies waits, and for so long. */
+    /** One copy of this many is delayed, up to the limit. */
     private static final int LATE_ONE_OF = 8;
 
     private static final int LATE_MS_MAX = 120;
 
-    /** Breaks the rule on one connection. */
+    /** Returns the filter that breaks the rule on one connection. */
     Cable.Filter filter() {
         return this == NOTHING ? new Cable.Filter() {} : new Forger();
     }
@@ -59,7 +59,9 @@ enum Broken {
             return forged.toByteArray();
         }
 
-        /** Changes the request at {@code at}; where it ends, or {@code at} if it is not whole. */
+        /**
+         * Changes the request at {@code at}; returns its end, or {@code at} if it is incomplete.
+         */
         private int request(byte[] all, int at, ByteArrayOutputStream forged) {
             int end = at;
             while (end + 1 < all.length && (all[end] != '\r' || all[end + 1] != '\n')) {
@@ -138,7 +140,7 @@ enum Broken {
                 return;
             }
             try {
-                // paced: some copies come late, so that others overtake them.
+                // paced: some copies are late, so that others overtake them.
                 Thread.sleep(random.nextInt(LATE_MS_MAX));
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();

@@ -24,29 +24,29 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 
-/** Several clients on several servers that die, hang and are cut off: counts what is wrong. */
+/** Several clients with several servers that crash, freeze and are cut off: counts errors. */
 final class Checker {
-    /** What happens to servers and to what leads to them. */
+    /** Faults of servers and connections. */
     enum Fault {
-        /** A server ends at once and starts again, empty. */
+        /** A server is killed and restarts empty. */
         KILL,
-        /** A server stands still for a while. */
+        /** A server is stopped for a while. */
         FREEZE,
-        /** One client does not reach a server for a while. */
+        /** One client cannot reach a server for a while. */
         CUT,
-        /** No client reaches a server for a while. */
+        /** No client can reach a server for a while. */
         CUT_OFF,
-        /** One client reaches no server for a while. */
+        /** One client can reach no server for a while. */
         ALONE,
-        /** A server ends, and another has its name at another address. */
+        /** A server ends, and another one has its name at another address. */
         MOVE,
-        /** What one client and a server say to each other comes late, and nothing is lost. */
+        /** Messages between one client and a server are late, but none is lost. */
         LATE,
-        /** One client does nothing for a while: its threads stop wherever they are. */
+        /** One client is paused for a while: its threads stop anywhere. */
         STILL
     }
 
-    /** Of a client that is broken on purpose, what is wrong first ends the run. */
+    /** The plan of a run; with a client that is broken on purpose the first error ends the run. */
     record Plan(
             Server.Kind kind,
             int nodes,
@@ -69,23 +69,23 @@ final class Checker {
     private static final int KEYS = 60;
     private static final int LOADS = 2;
 
-    /** Less than the clients' patience with a server. */
+    /** Less than the clients' time-out. */
     private static final int LATE_MS_MAX = 350;
 
-    /** After a kill: about when the node is filled, which is when changes have to go on. */
+    /** Time after a kill when a node is about to be filled, while changes must continue. */
     private static final int FILLED_MS = 700;
 
     private static final int COUNTERS = 10;
 
-    /** After so many of the other faults a client stands still as well. */
+    /** One fault of this many is followed by a pause of a client. */
     private static final int THEN_STILL_ONE_OF = 3;
 
     private static final long QUIET_MS = 4_000;
 
-    /** Nothing is changed for so long before some faults: then every copy has to be right. */
+    /** Time without changes before some faults, so that every copy must be right. */
     private static final long CALM_MS = 1_200;
 
-    /** The clocks of two clients are so far apart. */
+    /** The difference between the clocks of two clients. */
     private static final long APART_NS = 5_000_000_000L;
 
     private final Plan plan;
@@ -97,17 +97,17 @@ final class Checker {
 
     private final List<CacheClient<String>> clients = new ArrayList<>();
 
-    /** Where each client's threads stop when it stands still. */
+    /** Controls that pause each client's threads. */
     private final List<Standstill> standstills = new ArrayList<>();
 
     private final List<History> items = new ArrayList<>();
     private final List<Tally> counters = new ArrayList<>();
     private final AtomicBoolean stop = new AtomicBoolean();
 
-    /** Whether nothing is changed. */
+    /** Whether there are no changes now. */
     private final AtomicBoolean calm = new AtomicBoolean();
 
-    /** What was done to whom, and when. */
+    /** The faults, with their targets and times. */
     private final List<String> injected = new ArrayList<>();
 
     private Checker(Plan plan) {
@@ -147,7 +147,7 @@ final class Checker {
                 print();
                 return faults;
             }
-            // paced: what was late may still come; only afterwards every copy has to be right.
+            // paced: late messages may still arrive; only afterwards every copy must be right.
             Thread.sleep(QUIET_MS);
             for (int i = 0; i < plan.clients(); i++) {
                 for (int k = 0; k < KEYS; k++) {
@@ -311,7 +311,7 @@ final class Checker {
                 inject(fault, node, random);
                 note(begin_ms, fault + " of node " + node);
                 if (random.nextInt(THEN_STILL_ONE_OF) == 0 && plan.faults().contains(Fault.STILL)) {
-                    // paced: what the fault has begun is under way.
+                    // paced: reactions to the fault are in progress.
                     Thread.sleep(random.nextInt(1500));
                     standStill(random);
                 }
@@ -348,17 +348,17 @@ final class Checker {
     }
 
     /**
-     * What shows a broken rule: of copies that are wrong, and are not made right by later ones, the
-     * homes are lost; and the node that they are copied to again is filled while items change.
+     * Exposes a broken rule: the homes of wrong copies, which later ones do not correct, are lost;
+     * the node that they are copied to again is filled while items change.
      */
     private void provoke(int node) throws Exception {
         Server server = servers.get(node);
-        // paced: about when a node is filled; changes go on meanwhile.
+        // paced: about when a node is filled; changes continue meanwhile.
         Thread.sleep(FILLED_MS);
         setCalm(true);
         server.kill();
         servers.set(node, start(server.port(), server.respPort()));
-        // paced: about when a node is filled; changes go on meanwhile.
+        // paced: about when a node is filled; changes continue meanwhile.
         Thread.sleep(FILLED_MS);
         setCalm(false);
         untilWhole();
@@ -412,7 +412,7 @@ final class Checker {
         cables.forEach(cable -> cable.become(Cable.State.WHOLE));
     }
 
-    /** The next fault would take the last copy of what only has one. */
+    /** Waits until every item has more than one copy, so that the next fault cannot lose it. */
     private void untilWhole() throws Exception {
         Await.until("the nodes are whole", () -> clients.stream().allMatch(Checker::isWhole));
     }
@@ -425,7 +425,7 @@ final class Checker {
         return (ReplicatedCluster) ((AsyncView<String>) client).core().cluster();
     }
 
-    /** For longer runs by hand: kind, nodes, clients, seconds, seed, and what is broken. */
+    /** For longer manual runs: server, nodes, clients, seconds, seed, and the broken rule. */
     public static void main(String[] words) throws Exception {
         Plan plan =
                 new Plan(

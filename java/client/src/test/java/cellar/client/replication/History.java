@@ -8,26 +8,26 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
 
 /**
- * All changes of one item, each with the time it took, and whether a read agrees with them.
+ * All changes of one item with their times, to check reads.
  *
- * <p>A change that was acknowledged happened between its begin and its end. One that failed may
- * have happened until a while after its end, or not at all. A read is wrong if it returns what was
+ * <p>An acknowledged change happened between its begin and its end. A failed one may have happened
+ * until a while after its end, or not at all. A read is wrong if it returns a value that was
  * replaced by a change that began later and was acknowledged a second before the read.
  */
 public final class History {
-    /** What a read may lack, and how late a failed change may still happen. */
+    /** The permitted age of a read, and how late a failed change may still happen. */
     public record Bounds(LongSupplier now_ns, long grace_ns, long late_ns) {
-        /** On the clock of this machine. */
+        /** With the clock of this machine. */
         static final Bounds REAL = new Bounds(System::nanoTime, 1_000_000_000, 2_000_000_000L);
     }
 
-    /** What is counted, over all items. */
+    /** Counts the errors of all items. */
     public static final class Faults {
         final AtomicLong reads = new AtomicLong();
         final AtomicLong writes = new AtomicLong();
         final AtomicLong failures = new AtomicLong();
 
-        /** Values that were acknowledged and are not there. */
+        /** Acknowledged values that are missing. */
         public final AtomicLong lost = new AtomicLong();
 
         final AtomicLong resurrected = new AtomicLong();
@@ -35,7 +35,7 @@ public final class History {
         final AtomicLong wrongCounters = new AtomicLong();
         final List<String> examples = new ArrayList<>();
 
-        /** Counts one. */
+        /** Counts an error. */
         public void add(AtomicLong kind, String example) {
             kind.incrementAndGet();
             synchronized (examples) {
@@ -45,12 +45,12 @@ public final class History {
             }
         }
 
-        /** How many requests have failed. */
+        /** Returns the number of failed requests. */
         public long failed() {
             return failures.get();
         }
 
-        /** All that is wrong. */
+        /** Returns the number of errors of all kinds. */
         public long sum() {
             return lost.get() + resurrected.get() + older.get() + wrongCounters.get();
         }
@@ -102,12 +102,12 @@ public final class History {
     private final Faults faults;
     private final List<Write> writes = new ArrayList<>();
 
-    /** Acknowledged changes as they ended, each with the latest begin among those up to it. */
+    /** Acknowledged changes in the order of their ends, each with the latest begin up to it. */
     private final List<Write> ended = new ArrayList<>();
 
     private final List<Write> latest = new ArrayList<>();
 
-    /** What was begun, ended and read last, which goes with the first wrong read. */
+    /** The last events, which are printed with the first wrong read. */
     private final ArrayDeque<String> recent = new ArrayDeque<>();
 
     /** The history of one item. */
@@ -137,7 +137,7 @@ public final class History {
         return write;
     }
 
-    /** What is stored for {@code write}. */
+    /** Returns the value to store for {@code write}. */
     public String value(Write write) {
         return key + "=" + write.number;
     }
@@ -157,7 +157,7 @@ public final class History {
         latest.add(before == null || write.begin_ns > before.begin_ns ? write : before);
     }
 
-    /** Checks what {@code by} has read since {@code begin_ns}. */
+    /** Checks a read by {@code by} that began at {@code begin_ns}. */
     public synchronized void read(String by, long begin_ns, String value) {
         faults.reads.incrementAndGet();
         note(by + " reads " + value + ", asked " + begin_ns / 1_000_000 + " ms");
@@ -188,7 +188,7 @@ public final class History {
         }
     }
 
-    /** Of the changes that were acknowledged before {@code time_ns}, the one that began last. */
+    /** Of the changes acknowledged before {@code time_ns}, returns the one that began last. */
     private Write due(long time_ns) {
         int from = 0;
         int to = ended.size();

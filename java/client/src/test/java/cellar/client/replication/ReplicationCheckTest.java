@@ -16,17 +16,17 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Several clients on real servers that die, hang, move and are cut off; and clients that are broken
- * on purpose, which the same check must find out.
+ * Several clients with real servers that crash, freeze, move and are cut off. The same check must
+ * detect clients that are broken on purpose.
  *
- * <p>Each of the first takes as many seconds as {@code -Dcellar.check.seconds} says. They wait for
+ * <p>Each run with correct clients takes {@code -Dcellar.check.seconds} seconds. They wait for
  * servers most of the time, so they run side by side.
  */
 @Tag("deep")
 class ReplicationCheckTest {
     private static final int SECONDS = Integer.getInteger("cellar.check.seconds", 20);
 
-    /** Of a broken client; on a busy machine it takes longer until it has shown what it does. */
+    /** Limit for a broken client; on a busy machine it takes longer until it shows its error. */
     private static final int PATIENCE_S = 120;
 
     private static void check(Server.Kind kind, int nodes, int clients, long seed)
@@ -55,7 +55,10 @@ class ReplicationCheckTest {
         check(Server.Kind.CELLAR, 3, 4, 3);
     }
 
-    /** Those that show within seconds; the others are the model's, and {@link Checker#main}'s. */
+    /**
+     * The rules whose breaking shows within seconds; the model and {@link Checker#main} test the
+     * others.
+     */
     @ParameterizedTest
     @Execution(ExecutionMode.CONCURRENT)
     @ResourceLock("broken clients")

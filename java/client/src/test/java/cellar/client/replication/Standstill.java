@@ -6,20 +6,20 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Lets one client of several in this process stand still, as a process does that is stopped.
+ * Pauses one of several clients in this process, as if its process were stopped.
  *
- * <p>Its event loops wait, and every other thread where it next looks at the clock: some before,
- * some when they have read it, so that they act on a time that is long over.
+ * <p>Its event loops wait. Every other thread waits where it next reads the clock, before or after
+ * reading, so that some act on an outdated time.
  */
 final class Standstill {
-    /** More than a client has loops, which are given tasks in turn. */
+    /** More than the loops of a client, which get tasks in turn. */
     private static final int LOOPS_MAX = 16;
 
     private static final CountDownLatch OPEN = new CountDownLatch(0);
 
     private volatile CountDownLatch gate = OPEN;
 
-    /** The time, perhaps of long ago. */
+    /** Returns the time, which may be outdated. */
     long now_ns() {
         boolean stale = ThreadLocalRandom.current().nextBoolean();
         long begun_ns = System.nanoTime();
@@ -35,7 +35,7 @@ final class Standstill {
         }
     }
 
-    /** All threads of the client stop. */
+    /** Stops all threads of the client. */
     void begin(ReplicatedCluster cluster) {
         CountDownLatch closed = new CountDownLatch(1);
         gate = closed;
@@ -45,7 +45,7 @@ final class Standstill {
         }
     }
 
-    /** They go on. */
+    /** Resumes them. */
     void end() {
         CountDownLatch closed = gate;
         gate = OPEN;

@@ -6,7 +6,10 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
-/** All steps of one counter: each is taken once if it was acknowledged, and at most once if not. */
+/**
+ * Checks the steps of one counter: each acknowledged step happens once, and each failed one at most
+ * once.
+ */
 public final class Tally {
     private final History.Bounds bounds;
     private final String key;
@@ -35,7 +38,7 @@ public final class Tally {
         faults.failures.incrementAndGet();
     }
 
-    /** A step was taken. */
+    /** A step was acknowledged. */
     public synchronized void end(String by, @Nullable Long number) {
         acknowledged++;
         ended.add(new long[] {bounds.now_ns().getAsLong(), acknowledged});
@@ -46,7 +49,7 @@ public final class Tally {
         }
     }
 
-    /** What a read that begins now has to find at least. */
+    /** Returns the minimum number that a read which begins now must find. */
     public synchronized long due() {
         long before_ns = bounds.now_ns().getAsLong() - bounds.grace_ns();
         while (!ended.isEmpty() && ended.peek()[0] < before_ns) {
@@ -55,7 +58,7 @@ public final class Tally {
         return settled;
     }
 
-    /** Checks what was read. */
+    /** Checks the number that was read. */
     public void read(String by, long due, @Nullable Long number) {
         faults.reads.incrementAndGet();
         long most = begun.get();

@@ -8,28 +8,28 @@ import java.util.Arrays;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 
-/** What lies between a client and one port of a server: it can be cut, and change what passes. */
+/** A proxy between a client and one port of a server; it can cut connections and change data. */
 public final class Cable implements AutoCloseable {
-    /** What becomes of connections. */
+    /** The state of its connections. */
     public enum State {
         /** They work. */
         WHOLE,
         /** They are closed at once. */
         CLOSED,
-        /** They stay open, and what they carry is lost. */
+        /** They stay open, but lose all data. */
         SILENT,
-        /** They stay open, and what they carry waits until the cable is whole again. */
+        /** They stay open, and delay all data until the cable is whole again. */
         HELD
     }
 
-    /** What passes over one connection, as it comes; a piece may begin and end anywhere. */
+    /** The data of one connection, as it arrives, in pieces that may begin and end anywhere. */
     public interface Filter {
-        /** On the way to the server. */
+        /** Changes data on the way to the server. */
         default byte[] sent(byte[] bytes) {
             return bytes;
         }
 
-        /** On the way back. */
+        /** Changes data on the way to the client. */
         default byte[] answered(byte[] bytes) {
             return bytes;
         }
@@ -43,12 +43,12 @@ public final class Cable implements AutoCloseable {
     private final Supplier<Filter> filters;
     private volatile State state = State.WHOLE;
 
-    /** Leads to {@code target}. */
+    /** Leads to the port {@code target}. */
     public Cable(int target) throws IOException {
         this(target, () -> new Filter() {});
     }
 
-    /** The same with a filter for each connection. */
+    /** Leads to the port {@code target}, with a filter for each connection. */
     public Cable(int target, Supplier<Filter> filters) throws IOException {
         this.target = target;
         this.filters = filters;
@@ -58,7 +58,7 @@ public final class Cable implements AutoCloseable {
     private void connect(Socket near) throws IOException {
         switch (state) {
             case CLOSED -> {}
-            // It leaves the connection to its client's patience.
+            // The client's time-out ends the connection.
             case SILENT -> near.getInputStream().transferTo(OutputStream.nullOutputStream());
             case WHOLE, HELD -> {
                 Socket far = listener.connect(target);
@@ -80,7 +80,7 @@ public final class Cable implements AutoCloseable {
                 }
             }
         } catch (IOException e) {
-            // One side has ended, so the other does.
+            // One side has ended, so the other does too.
             return;
         } finally {
             listener.end(from);
@@ -101,12 +101,12 @@ public final class Cable implements AutoCloseable {
         }
     }
 
-    /** Where it begins. */
+    /** Returns the port for clients. */
     public int port() {
         return listener.port();
     }
 
-    /** From now on; connections that were silent have lost what they carried, so they end. */
+    /** Sets the state; connections that were silent have lost data, so they are closed. */
     public void become(State next) {
         State before;
         synchronized (changed) {
@@ -119,7 +119,7 @@ public final class Cable implements AutoCloseable {
         }
     }
 
-    /** Closes all connections that there are. */
+    /** Closes all current connections. */
     public void cut() {
         listener.cut();
     }

@@ -6,18 +6,18 @@ import java.time.Duration;
 import java.util.List;
 import java.util.function.Supplier;
 
-/** A discovery of nodes that a test changes as it goes. */
+/** A discovery of nodes that the test changes. */
 public final class ChangingNodes {
     private static final Duration OFTEN = Duration.ofMillis(5);
 
     private ChangingNodes() {}
 
-    /** What {@code nodes} says, asked very often. */
+    /** Calls {@code nodes} very often. */
     public static Discovery of(Supplier<List<Node>> nodes) {
         return every(OFTEN, nodes);
     }
 
-    /** The same, asked once in each period. */
+    /** Calls {@code nodes} once in each period. */
     public static Discovery every(Duration period, Supplier<List<Node>> nodes) {
         return new Discovery() {
             @Override

@@ -3,14 +3,14 @@ package cellar.client.testing;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** Makes a memcached say that it is version 1.4.39, which has no meta commands. */
+/** Makes a memcached report version 1.4.39, which has no meta commands. */
 public final class Classic {
     private static final String ASKED = "version\r\n";
     private static final String SAID = "VERSION 1.4.39\r\n";
 
     private final AtomicBoolean meta = new AtomicBoolean();
 
-    /** One connection's. */
+    /** Returns the filter of one connection. */
     public Cable.Filter filter() {
         return new Cable.Filter() {
             private boolean asked;
@@ -39,7 +39,7 @@ public final class Classic {
         return new String(bytes, StandardCharsets.ISO_8859_1);
     }
 
-    /** Whether a meta command came. */
+    /** Whether a meta command was sent. */
     public boolean sawMeta() {
         return meta.get();
     }

@@ -15,7 +15,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/** Cellars that form a cluster by a list in a file. */
+/** Cellar servers that form a cluster by a list in a file. */
 public final class ClusterNodes implements AutoCloseable {
     private static final int SLOTS = 16384;
 
@@ -24,7 +24,7 @@ public final class ClusterNodes implements AutoCloseable {
     private final List<Server> servers = new ArrayList<>();
     private final Set<Integer> listed = new HashSet<>();
 
-    /** Starts so many nodes, of which the first {@code listed} form the cluster. */
+    /** Starts {@code count} nodes, of which the first {@code listed} form the cluster. */
     public ClusterNodes(int count, int listed) throws Exception {
         for (int i = 0; i < count; i++) {
             ports.add(Server.freePort());
@@ -63,7 +63,7 @@ public final class ClusterNodes implements AutoCloseable {
                 StandardCopyOption.REPLACE_EXISTING);
     }
 
-    /** Lists a node, or does not any more, and waits until all follow. */
+    /** Lists a node or removes it, and waits until all nodes follow. */
     public void list(int node, boolean isListed) throws Exception {
         if (isListed) {
             listed.add(node);
@@ -79,7 +79,7 @@ public final class ClusterNodes implements AutoCloseable {
         return listed.contains(node);
     }
 
-    /** Kills a node, takes it out of the list, starts it again and lists it. */
+    /** Kills a node, removes it from the list, restarts it and lists it. */
     public void kill(int node) throws Exception {
         servers.get(node).kill();
         list(node, false);
@@ -87,17 +87,17 @@ public final class ClusterNodes implements AutoCloseable {
         list(node, true);
     }
 
-    /** A node's process. */
+    /** Returns the process of a node. */
     public Server server(int node) {
         return servers.get(node);
     }
 
-    /** Where clients find a node. */
+    /** Returns the address of a node for clients. */
     public Node node(int node) {
         return Node.of("127.0.0.1", ports.get(node));
     }
 
-    /** The node that has a key. */
+    /** Returns the node that owns a key. */
     public int owner(String key) throws IOException {
         for (int node = 0; node < servers.size(); node++) {
             try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), ports.get(node))) {
@@ -112,7 +112,7 @@ public final class ClusterNodes implements AutoCloseable {
         throw new IllegalStateException("no node has " + key);
     }
 
-    /** Waits until the nodes of the list serve all slots, each some, and no other does. */
+    /** Waits until each node of the list owns slots, together all, and no other node owns any. */
     private void settle() throws Exception {
         Await.until("the listed nodes serve all slots", this::isSettled);
     }
@@ -129,7 +129,7 @@ public final class ClusterNodes implements AutoCloseable {
         return all == SLOTS;
     }
 
-    /** How many slots a node serves; 0 of one that is dead. */
+    /** Returns how many slots a node owns; 0 for a dead one. */
     private int served(int node) {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), ports.get(node))) {
             socket.setSoTimeout(5000);

@@ -6,8 +6,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Keeps a client of a cluster from hearing of moved slots: the map is always the first one, and
- * pushes that tell of more than keys are lost. Everything else passes.
+ * Hides moved slots from a client of a cluster: the map is always the first one, and push messages
+ * about more than keys are dropped. Everything else passes.
  */
 public final class DeafEars implements Cable.Filter {
     private static final byte[] MAP = "*".getBytes(StandardCharsets.US_ASCII);
@@ -15,7 +15,7 @@ public final class DeafEars implements Cable.Filter {
     private final AtomicReference<byte @Nullable []> map;
     private byte[] rest = new byte[0];
 
-    /** Shows the map that is seen first by any of those that share {@code map}. */
+    /** Shows the first map seen on any of the connections that share {@code map}. */
     public DeafEars(AtomicReference<byte @Nullable []> map) {
         this.map = map;
     }
@@ -51,7 +51,7 @@ public final class DeafEars implements Cable.Filter {
         return first == null ? reply : first;
     }
 
-    /** Where the reply ends that begins at {@code at}; -1 if it has not all come. */
+    /** Returns the end of the reply that begins at {@code at}; -1 if it is incomplete. */
     private static int end(byte[] bytes, int at) {
         int line = at;
         while (line + 1 < bytes.length && (bytes[line] != '\r' || bytes[line + 1] != '\n')) {

@@ -11,25 +11,25 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Changes keys of a cluster in etcd at the nodes themselves, which no cable disturbs.
+ * Changes keys of a cluster in etcd directly at the nodes, without a cable.
  *
- * <p>A change is asked for until it is answered. What a node that stood still finds later it
- * refuses, as its slots are others' by then. A node that owes an answer is not asked for the same
- * once more: it may only be busy, and would make it after a later change.
+ * <p>It sends a change until it is answered. A node that was stopped rejects the requests that it
+ * finds later, because other nodes own its slots by then. A change is not sent again to a node that
+ * has not answered it: the node may only be busy, and would execute it after a later change.
  */
 public final class DirectWriter implements AutoCloseable {
     private static final int TIMEOUT_MS = 300;
     private static final long PAUSE_MS = 20;
 
-    /** A connection. Its node makes and answers changes in the order in which they were asked. */
+    /** A connection. Its node executes and answers changes in the order in which they were sent. */
     private static final class Wire {
         final Socket socket;
         final BufferedReader answers;
 
-        /** How many answers have not come. */
+        /** The number of missing answers. */
         private int owed;
 
-        /** The number of the last change that was asked for. */
+        /** The number of the last change that was sent. */
         private int asked;
 
         Wire(Socket socket) throws IOException {
@@ -44,21 +44,24 @@ public final class DirectWriter implements AutoCloseable {
     private final EtcdNodes nodes;
     private final Map<Integer, Wire> wires = new HashMap<>();
 
-    /** The port, as nodes announce it, that is asked next. */
+    /** The announced port of the node to use next. */
     private int announced;
 
     private int turn;
 
-    /** The number of the change that is made. */
+    /** The number of the current change. */
     private int change;
 
-    /** Asks these nodes. */
+    /** Writes to these nodes. */
     public DirectWriter(EtcdNodes nodes) {
         this.nodes = nodes;
         announced = nodes.node(0).port();
     }
 
-    /** Changes one key by a command of words without spaces; false if it was killed with a node. */
+    /**
+     * Changes one key with a command without spaces in its words; false if it was lost with a
+     * killed node.
+     */
     public boolean change(String command) throws InterruptedException {
         change++;
         while (true) {
@@ -71,7 +74,7 @@ public final class DirectWriter implements AutoCloseable {
             } catch (IOException e) {
                 drop();
                 turnElsewhere();
-                // paced: a node that cannot serve yet is not asked without a pause.
+                // paced: a node that cannot serve yet is retried after a pause.
                 Thread.sleep(PAUSE_MS);
                 return false;
             }
@@ -79,7 +82,7 @@ public final class DirectWriter implements AutoCloseable {
                 announced = Integer.parseInt(answer.substring(answer.lastIndexOf(':') + 1));
             } else if (answer.startsWith("-CLUSTERDOWN")) {
                 turnElsewhere();
-                // paced: a node that cannot serve yet is not asked without a pause.
+                // paced: a node that cannot serve yet is retried after a pause.
                 Thread.sleep(PAUSE_MS);
             } else if (answer.startsWith("-")) {
                 throw new IllegalStateException(answer);
@@ -116,7 +119,7 @@ public final class DirectWriter implements AutoCloseable {
         return answer;
     }
 
-    /** Asks this node over a new connection when its turn comes. */
+    /** Uses a new connection to this node next time. */
     private void drop() {
         Wire wire = wires.remove(announced);
         if (wire != null) {
@@ -124,7 +127,7 @@ public final class DirectWriter implements AutoCloseable {
         }
     }
 
-    /** Asks another node next. */
+    /** Uses another node next. */
     private void turnElsewhere() {
         turn = (turn + 1) % 3;
         announced = nodes.node(turn).port();
@@ -134,7 +137,7 @@ public final class DirectWriter implements AutoCloseable {
         try {
             wire.socket.close();
         } catch (IOException e) {
-            // It is over in any case.
+            // The connection is closed in any case.
         }
     }
 

@@ -19,7 +19,7 @@ public final class DnsServer implements AutoCloseable {
     private final String name;
     private final List<Service> services;
 
-    /** Starts. */
+    /** Starts the server. */
     public DnsServer(String name, List<Service> services) throws IOException {
         this.name = name;
         this.services = services;
@@ -28,7 +28,7 @@ public final class DnsServer implements AutoCloseable {
         thread.start();
     }
 
-    /** Where it listens. */
+    /** Returns its port. */
     public int port() {
         return socket.getLocalPort();
     }
@@ -42,7 +42,7 @@ public final class DnsServer implements AutoCloseable {
                 socket.send(new DatagramPacket(answer, answer.length, question.getSocketAddress()));
             }
         } catch (IOException e) {
-            // The socket was closed: the end.
+            // The socket was closed, so the server ends.
             return;
         }
     }

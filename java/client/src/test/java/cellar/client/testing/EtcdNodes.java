@@ -19,11 +19,11 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Cellars that form a cluster by what they register in etcd, each behind a cable, which is the
- * address that it announces. The last one of the first three asks etcd through a cable as well.
+ * Cellar servers that form a cluster by their registrations in etcd. Each is behind a cable, whose
+ * address it announces. The last of the first three also reaches etcd through a cable.
  */
 public final class EtcdNodes implements AutoCloseable {
-    /** How long a node that is silent keeps its slots. */
+    /** How long a silent node keeps its slots. */
     private static final String LEASE = "4s";
 
     private static final int CUT_OFF = 2;
@@ -38,7 +38,7 @@ public final class EtcdNodes implements AutoCloseable {
     private final List<Cable> cables = new ArrayList<>();
     private final List<@Nullable Server> servers = new ArrayList<>();
 
-    /** Starts the first three of so many nodes; each connection of a client has a filter. */
+    /** Starts the first three of {@code count} nodes; each connection of a client has a filter. */
     public EtcdNodes(int count, Supplier<Cable.Filter> filters) throws Exception {
         Started started = startEtcd();
         etcd = started.process();
@@ -55,7 +55,7 @@ public final class EtcdNodes implements AutoCloseable {
         settle(0, 1, 2);
     }
 
-    /** Whether there is an etcd here; .ci/install installs it. */
+    /** Whether etcd is installed; .ci/install installs it. */
     public static boolean isInstalled() {
         try {
             return new ProcessBuilder("etcd", "--version")
@@ -72,7 +72,7 @@ public final class EtcdNodes implements AutoCloseable {
 
     private record Started(Process process, int port) {}
 
-    /** Starts etcd, which cannot tell which port it has bound: if one is taken, with others. */
+    /** Starts etcd, which cannot report the ports it has bound; if one is in use, tries others. */
     private Started startEtcd() throws Exception {
         for (int attempt = 1; ; attempt++) {
             int port = Server.freePort();
@@ -119,7 +119,7 @@ public final class EtcdNodes implements AutoCloseable {
         }
     }
 
-    /** Starts a node that does not run. */
+    /** Starts a node that is not running. */
     public void start(int node) throws Exception {
         String source = "etcd:http://127.0.0.1:" + (node == CUT_OFF ? toEtcd.port() : etcdPort);
         String[] flags = {
@@ -135,7 +135,7 @@ public final class EtcdNodes implements AutoCloseable {
         servers.set(node, Server.cellar("127.0.0.1:0", "127.0.0.1:" + ports.get(node), flags));
     }
 
-    /** Has a node end, which gives back what it has. */
+    /** Ends a node, which gives back its slots. */
     public void end(int node) {
         server(node).close();
         servers.set(node, null);
@@ -147,12 +147,12 @@ public final class EtcdNodes implements AutoCloseable {
         servers.set(node, null);
     }
 
-    /** Whether a node runs. */
+    /** Whether a node is running. */
     public boolean runs(int node) {
         return servers.get(node) != null;
     }
 
-    /** The process of a node that runs. */
+    /** Returns the process of a running node. */
     public Server server(int node) {
         Server server = servers.get(node);
         if (server == null) {
@@ -161,27 +161,27 @@ public final class EtcdNodes implements AutoCloseable {
         return server;
     }
 
-    /** The nodes that run. */
+    /** Returns the running nodes. */
     public int[] running() {
         return java.util.stream.IntStream.range(0, servers.size()).filter(this::runs).toArray();
     }
 
-    /** Cuts the third node off from etcd, and not from its clients, or lets it in again. */
+    /** Cuts the third node off from etcd, but not from its clients, or connects it again. */
     public void cutOff(boolean isCutOff) {
         toEtcd.become(isCutOff ? Cable.State.HELD : Cable.State.WHOLE);
     }
 
-    /** What lies between clients and the nodes. */
+    /** Returns the cables between clients and nodes. */
     public List<Cable> cables() {
         return cables;
     }
 
-    /** Where clients find a node. */
+    /** Returns the address of a node for clients. */
     public Node node(int node) {
         return Node.of("127.0.0.1", cables.get(node).port());
     }
 
-    /** Where the node listens that announces this port. */
+    /** Returns the port on which the node listens that announces this port. */
     public int behind(int announced) {
         for (int i = 0; i < cables.size(); i++) {
             if (cables.get(i).port() == announced) {
@@ -191,7 +191,7 @@ public final class EtcdNodes implements AutoCloseable {
         throw new IllegalStateException("no node announces port " + announced);
     }
 
-    /** Waits until these nodes serve all slots between them, each some. */
+    /** Waits until each of these nodes owns slots, and together all. */
     public void settle(int... nodes) throws Exception {
         Await.until("these nodes serve all slots", () -> isSettled(nodes));
     }
@@ -208,7 +208,7 @@ public final class EtcdNodes implements AutoCloseable {
         return all == SLOTS;
     }
 
-    /** How many slots a node serves, by its lease too. */
+    /** Returns how many slots a node owns while its lease is valid. */
     private int served(int node) {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), ports.get(node))) {
             socket.setSoTimeout(5000);

@@ -17,8 +17,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 
 /**
- * A server that does what a test tells it: memcached's meta commands on one port, tracking on
- * another, pushes whenever the test likes.
+ * A scripted server: memcached's meta commands on one port, tracking on another, and push messages
+ * on request.
  */
 public final class FakeCellar implements AutoCloseable {
     private final Listener listener;
@@ -34,33 +34,33 @@ public final class FakeCellar implements AutoCloseable {
     private volatile boolean mute;
     private volatile boolean refusesTracking;
 
-    /** Starts with no items. */
+    /** Starts without items. */
     public FakeCellar() throws IOException {
         listener = new Listener("fake-cellar", this::serveText);
         respListener = new Listener("fake-cellar", this::serveResp);
     }
 
-    /** Where memcached's protocol is spoken. */
+    /** Returns the address for the memcached protocol. */
     public Node node() {
         return listener.node();
     }
 
-    /** Where changes are told of. */
+    /** Returns the port that sends invalidations. */
     public int respPort() {
         return respListener.port();
     }
 
-    /** How many times a value was read from the server. */
+    /** Returns how many times a value was read from the server. */
     public int reads() {
         return reads.get();
     }
 
-    /** How many connections have begun to track. */
+    /** Returns how many connections have enabled tracking. */
     public int trackings() {
         return trackings.get();
     }
 
-    /** Whether somebody is to be told when {@code key} changes. */
+    /** Whether a connection tracks {@code key}. */
     public boolean isTracked(String key) {
         return tracked.contains(key);
     }
@@ -75,12 +75,12 @@ public final class FakeCellar implements AutoCloseable {
         afterReadReply = hook;
     }
 
-    /** What is answered to PTTL, with whatever is to be sent before or behind it. */
+    /** Sets the reply to PTTL, with any bytes before or after it. */
     public void pttlReply(Function<String, String> reply) {
         pttlReply = reply;
     }
 
-    /** Answers nothing on tracking connections any more, but keeps them open. */
+    /** Stops sending on tracking connections, but keeps them open. */
     public void mute(boolean silent) {
         mute = silent;
     }
@@ -90,12 +90,12 @@ public final class FakeCellar implements AutoCloseable {
         refusesTracking = true;
     }
 
-    /** Changes an item without telling anybody. */
+    /** Changes an item without an invalidation. */
     public void put(String key, String value) {
         items.put(key, value);
     }
 
-    /** Changes an item as another client would: who tracks it is told. */
+    /** Changes an item like another client: connections that track it get an invalidation. */
     public void change(String key, String value) {
         items.put(key, value);
         if (tracked.remove(key)) {
@@ -103,14 +103,14 @@ public final class FakeCellar implements AutoCloseable {
         }
     }
 
-    /** Forgets all items as FLUSHALL does. */
+    /** Deletes all items, as FLUSHALL does. */
     public void flush() {
         items.clear();
         tracked.clear();
         push(">2\r\n$10\r\ninvalidate\r\n_\r\n");
     }
 
-    /** The message that {@code key} has changed. */
+    /** Returns the invalidation message of {@code key}. */
     public static String invalidation(String key) {
         return ">2\r\n$10\r\ninvalidate\r\n*1\r\n$" + key.length() + "\r\n" + key + "\r\n";
     }
@@ -154,7 +154,8 @@ public final class FakeCellar implements AutoCloseable {
         while (true) {
             String[] words = line(in).split(" ");
             String answer = text(words, in);
-            // Chosen first: whoever has the reply may have another hook in mind for the next one.
+            // Chosen first: when the client has the reply, the test may set another hook for the
+            // next one.
             Runnable after = words[0].equals("mg") ? afterReadReply : () -> {};
             socket.getOutputStream().write(answer.getBytes(StandardCharsets.UTF_8));
             after.run();

@@ -14,8 +14,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Reads of a memcached 1.6.40: {@code mg} with a version leaves out the value that has it, and
- * versions count from 1 in every process. A test stores, restarts it and cuts its connections.
+ * The reads of memcached 1.6.40: {@code mg} with a version omits an unchanged value, and versions
+ * count from 1 in every process. A test stores items, restarts it and cuts its connections.
  */
 public final class FakeMemcached implements AutoCloseable {
     private record Item(String value, long version) {}
@@ -38,7 +38,7 @@ public final class FakeMemcached implements AutoCloseable {
                         new InputStreamReader(socket.getInputStream(), StandardCharsets.US_ASCII));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             if (socket.isClosed()) {
-                // What was being read while the connection was cut may still come.
+                // A read that was in progress when the connection was cut may still arrive.
                 return;
             }
             byte[] answer = answer(line.split(" ")).getBytes(StandardCharsets.US_ASCII);
@@ -73,41 +73,41 @@ public final class FakeMemcached implements AutoCloseable {
         return "VA " + item.value().length() + flags + item.value() + "\r\n";
     }
 
-    /** Where it listens. */
+    /** Returns its address. */
     public Node node() {
         return listener.node();
     }
 
-    /** Stores an item, which gets the next version. */
+    /** Stores an item with the next version. */
     public void put(String key, String value) {
         items.put(key, new Item(value, versions.incrementAndGet()));
     }
 
-    /** Becomes another process at the same address, with this item alone. */
+    /** Becomes another process at the same address, with only this item. */
     public void restart(String key, String value) {
         items.clear();
         versions.set(0);
         put(key, value);
-        // Last: a client that loses its connection asks again at once.
+        // Last, because a client that loses its connection reads again at once.
         cut();
     }
 
-    /** Closes every connection; the process stays. */
+    /** Closes all connections; the process continues. */
     public void cut() {
         listener.cut();
     }
 
-    /** Happens when the next read has come, before it is answered. */
+    /** Runs when the next read has arrived, before it is answered. */
     public void atNextRead(Runnable event) {
         nextRead.set(event);
     }
 
-    /** How many values were sent. */
+    /** Returns how many values were sent. */
     public int values() {
         return values.get();
     }
 
-    /** How many values were left out. */
+    /** Returns how many values were omitted. */
     public int confirmations() {
         return confirmations.get();
     }

@@ -12,7 +12,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Greets like memcached 1.6 and then answers each line with whatever a test wants. */
+/** Answers the handshake like memcached 1.6, and all other lines as the test sets. */
 public final class FaultyServer implements AutoCloseable {
     private final Listener listener;
     private final AtomicInteger requests = new AtomicInteger();
@@ -26,7 +26,7 @@ public final class FaultyServer implements AutoCloseable {
     private volatile boolean greets = true;
     private volatile CountDownLatch gate;
 
-    /** Starts. */
+    /** Starts the server. */
     public FaultyServer() throws IOException {
         listener = new Listener("faulty-server", this::serve);
     }
@@ -79,70 +79,70 @@ public final class FaultyServer implements AutoCloseable {
 
     private static void pause() {
         try {
-            // paced: a reply that trickles: one piece after the other.
+            // paced: a slow reply: one piece after the other.
             Thread.sleep(5);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
     }
 
-    /** Where it listens. */
+    /** Returns its address. */
     public Node node() {
         return listener.node();
     }
 
-    /** What every request but a greeting is answered with. */
+    /** Sets the answer to all requests except the handshake. */
     public void answer(String text) {
         answer = text;
     }
 
-    /** What requests with this first word are answered with, in place of what all others are. */
+    /** Sets the answer to requests with this first word. */
     public void answer(String command, String text) {
         answers.put(command, text);
     }
 
-    /** How many bytes are sent at once. */
+    /** Sets how many bytes are sent at once. */
     public void pieces(int bytes) {
         pieceBytes = bytes;
     }
 
-    /** Whether there is a pause between pieces. */
+    /** Sets whether there is a pause between pieces. */
     public void pauseBetweenPieces(boolean pause) {
         pauses = pause;
     }
 
-    /** Whether the connection is closed behind a reply. */
+    /** Sets whether the connection is closed after a reply. */
     public void closeAfterReply(boolean close) {
         closesAfter = close;
     }
 
-    /** Whether the connection is closed in place of a reply. */
+    /** Sets whether the connection is closed instead of a reply. */
     public void closeBeforeReply(boolean close) {
         closesBefore = close;
     }
 
-    /** Whether version and mn are answered. */
+    /** Sets whether version and mn are answered. */
     public void greets(boolean yes) {
         greets = yes;
     }
 
-    /** Replies wait for this; null for none. */
+    /** Sets a latch that replies wait for; null for none. */
     public void beforeReply(CountDownLatch latch) {
         gate = latch;
     }
 
-    /** How many lines came that are no greetings. */
+    /** Returns the number of lines received, without the handshake. */
     public int requests() {
         return requests.get();
     }
 
-    /** How many lines came with this first word. */
+    /** Returns the number of lines received with this first word. */
     public int requests(String command) {
         AtomicInteger count = requestsOf.get(command);
         return count == null ? 0 : count.get();
     }
 
-    /** Closes every connection, as a server does that is restarted. */
+    /** Closes all connections, as a restarting server does. */
     public void closeConnections() {
         listener.cut();
     }

@@ -10,9 +10,9 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** A free port whose connections are served by a thread each and can all be cut. */
+/** A free port; each connection has a thread, and all can be closed at once. */
 final class Listener implements AutoCloseable {
-    /** What is done with a connection; it is closed when this returns or fails. */
+    /** Handles a connection, which is closed when this returns or fails. */
     interface Service {
         /** Serves one connection. */
         void serve(Socket socket) throws IOException;
@@ -23,14 +23,14 @@ final class Listener implements AutoCloseable {
     private final String name;
     private final Service service;
 
-    /** Opens the port; {@code name} is that of the threads. */
+    /** Opens the port; {@code name} is the name of its threads. */
     Listener(String name, Service service) throws IOException {
         this.name = name;
         this.service = service;
         run(this::accept);
     }
 
-    /** Does something beside, on a thread that keeps no process alive. */
+    /** Runs a task on a daemon thread. */
     void run(Runnable task) {
         Thread thread = new Thread(task, name);
         thread.setDaemon(true);
@@ -44,14 +44,14 @@ final class Listener implements AutoCloseable {
                 socket.setTcpNoDelay(true);
                 sockets.add(socket);
                 if (door.isClosed()) {
-                    // Who came while it was being closed finds nobody either.
+                    // Also closes a connection that was accepted while the port was being closed.
                     cut();
                     return;
                 }
                 run(() -> serve(socket));
             }
         } catch (IOException e) {
-            // The door was closed: the end.
+            // The port was closed, so this ends.
             return;
         }
     }
@@ -60,14 +60,14 @@ final class Listener implements AutoCloseable {
         try {
             service.serve(socket);
         } catch (IOException e) {
-            // The client or the test has closed it.
+            // The client or the test has closed the connection.
             return;
         } finally {
             end(socket);
         }
     }
 
-    /** Opens a connection to another port of this machine, which is cut with all others. */
+    /** Opens a connection to another port of this machine; {@link #cut} closes it too. */
     Socket connect(int port) throws IOException {
         Socket socket = new Socket(InetAddress.getLoopbackAddress(), port);
         socket.setTcpNoDelay(true);
@@ -81,22 +81,22 @@ final class Listener implements AutoCloseable {
         try {
             socket.close();
         } catch (IOException e) {
-            // It was to be closed.
+            // The socket is not used any more.
             return;
         }
     }
 
-    /** Where it listens. */
+    /** Returns the port. */
     int port() {
         return door.getLocalPort();
     }
 
-    /** The same as a client names it. */
+    /** Returns its address for clients. */
     Node node() {
         return Node.of("127.0.0.1", port());
     }
 
-    /** Closes all connections that there are, none of those that are opened in their place. */
+    /** Closes all current connections, not those that replace them. */
     void cut() {
         List.copyOf(sockets).forEach(this::end);
     }

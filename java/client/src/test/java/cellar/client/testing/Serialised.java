@@ -4,11 +4,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.ObjectOutputStream;
 
-/** What anybody can store under a key. */
+/** Serialised objects, which anyone can store under a key. */
 public final class Serialised {
     private Serialised() {}
 
-    /** {@code value} as Java serialises it. */
+    /** Returns {@code value} in Java serialisation. */
     public static byte[] bytes(Object value) throws IOException {
         ByteArrayOutputStream target = new ByteArrayOutputStream();
         try (ObjectOutputStream objects = new ObjectOutputStream(target)) {

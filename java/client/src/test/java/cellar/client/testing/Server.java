@@ -27,7 +27,7 @@ import java.util.regex.Pattern;
 
 /** A server process on a free port of the loopback interface. */
 public final class Server implements AutoCloseable {
-    /** What can be started. */
+    /** The kinds of servers. */
     public enum Kind {
         /** Debian's memcached. */
         MEMCACHED,
@@ -38,13 +38,13 @@ public final class Server implements AutoCloseable {
     private static final Pattern READY =
             Pattern.compile("cellar ready .*memcached=\\S+:(\\d+) .*resp=\\S+:(\\d+).*");
 
-    /** Room for all that any test or measurement stores, 100,000 objects among them. */
+    /** Enough memory for any test or benchmark, including 100,000 objects. */
     private static final String MEMORY_MIB = "512";
 
     private static final int STARTS_MAX = 5;
     private static final long READY_S_MAX = 60;
 
-    /** What holds the ports that were given out. */
+    /** Sockets that reserve the ports given out. */
     private static final List<SocketChannel> HOLDERS = new CopyOnWriteArrayList<>();
 
     private final Process process;
@@ -63,19 +63,22 @@ public final class Server implements AutoCloseable {
     }
 
     /**
-     * Starts Cellar on ports that this process holds, so that it can start there again after it was
-     * killed: a port that a server chose itself may be somebody else's by then.
+     * Starts Cellar on ports that this process reserves, so that it can restart on them after a
+     * kill. Another process could take a port that a server has chosen itself.
      */
     public static Server restartable() throws Exception {
         return cellar(freePort(), freePort());
     }
 
-    /** Starts Cellar; port 0 is any. */
+    /** Starts Cellar; port 0 means any free port. */
     public static Server cellar(int port, int respPort) throws Exception {
         return cellar("127.0.0.1:" + port, "127.0.0.1:" + respPort);
     }
 
-    /** The same at these addresses, with further flags; its ports are those of the last ones. */
+    /**
+     * Starts Cellar at these addresses with further flags; {@link #port} and {@link #respPort} are
+     * the last of them.
+     */
     public static Server cellar(String memcached, String resp, String... more) throws Exception {
         List<String> command = new ArrayList<>();
         command.addAll(List.of(binary(), "--memcached", memcached, "--resp", resp));
@@ -115,7 +118,7 @@ public final class Server implements AutoCloseable {
         ready.completeExceptionally(new IllegalStateException("no Cellar:\n" + seen));
     }
 
-    /** A password's hash, as an operator makes it. */
+    /** Returns the hash of a password, created as an operator does. */
     public static String hash(String password) throws Exception {
         Process process = new ProcessBuilder(binary(), "hash-password").start();
         process.getOutputStream().write(password.getBytes(StandardCharsets.UTF_8));
@@ -138,7 +141,7 @@ public final class Server implements AutoCloseable {
         return path;
     }
 
-    /** Starts memcached; port 0 is any. */
+    /** Starts memcached; port 0 means any free port. */
     public static Server memcached(int port, String... more) throws Exception {
         return listening(
                 port,
@@ -152,7 +155,7 @@ public final class Server implements AutoCloseable {
                 });
     }
 
-    /** Starts Debian's redis-server, which keeps nothing on disk; port 0 is any. */
+    /** Starts Debian's redis-server without persistence; port 0 means any free port. */
     public static Server redis(int port, String... more) throws Exception {
         return listening(
                 port,
@@ -166,10 +169,13 @@ public final class Server implements AutoCloseable {
                 });
     }
 
-    /** Starts a program that cannot tell which port it has bound: if one is taken, with another. */
+    /**
+     * Starts a program that cannot report the port it has bound; if it is in use, tries another
+     * one.
+     */
     private static Server listening(int port, boolean redis, IntFunction<List<String>> commands)
             throws Exception {
-        // Maven reads this process's own output, which a server's lines would garble.
+        // Maven reads this process's output, and a server's lines would corrupt it.
         Path log = file("server.log", "");
         for (int attempt = 1; ; attempt++) {
             int chosen = port == 0 ? freePort() : port;
@@ -188,7 +194,7 @@ public final class Server implements AutoCloseable {
         }
     }
 
-    /** Waits until the process listens; false if it has ended instead. */
+    /** Waits until the process accepts connections; false if it has ended instead. */
     private static boolean answers(Process process, int port) throws Exception {
         try {
             Await.until("port " + port + " is open", () -> isOpen(port) || !process.isAlive());
@@ -208,10 +214,11 @@ public final class Server implements AutoCloseable {
     }
 
     /**
-     * A port for a server that is to be started.
+     * Returns a port for a server to be started.
      *
-     * <p>Until this process ends, a socket that does not listen is bound to it: so the system gives
-     * it to nobody else, while a server that sets SO_REUSEADDR may bind it too (socket(7)).
+     * <p>Until this process ends, a socket that does not listen is bound to the port. So the system
+     * gives it to no other process, but a server that sets SO_REUSEADDR may bind it too
+     * (socket(7)).
      */
     public static int freePort() throws IOException {
         SocketChannel holder = SocketChannel.open(StandardProtocolFamily.INET);
@@ -221,7 +228,7 @@ public final class Server implements AutoCloseable {
         return holder.socket().getLocalPort();
     }
 
-    /** A file with {@code text} that is deleted at the end. */
+    /** Creates a file with {@code text} that is deleted at the end. */
     public static Path file(String name, String text) throws IOException {
         Path file = Files.createTempFile("cellar-", name);
         Files.writeString(file, text);
@@ -229,22 +236,22 @@ public final class Server implements AutoCloseable {
         return file;
     }
 
-    /** Where it speaks memcached's protocol. */
+    /** Returns the port of the memcached protocol. */
     public int port() {
         return port;
     }
 
-    /** Where it speaks Redis's protocol; 0 if it does not. */
+    /** Returns the port of the Redis protocol; 0 if there is none. */
     public int respPort() {
         return respPort;
     }
 
-    /** The server as a client names it. */
+    /** Returns its address for clients. */
     public Node node() {
         return Node.of("127.0.0.1", port);
     }
 
-    /** Sends lines on a connection of their own and returns the answer up to its last line. */
+    /** Sends lines on a separate connection and returns the answer up to its last line. */
     public String ask(String request, String lastLine) throws IOException {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
             socket.setSoTimeout(5000);
@@ -262,17 +269,17 @@ public final class Server implements AutoCloseable {
         }
     }
 
-    /** Of its process. */
+    /** Returns its process ID. */
     public long pid() {
         return process.pid();
     }
 
-    /** Ends it at once, as a crash does. */
+    /** Kills it, as a crash does. */
     public void kill() throws InterruptedException {
         process.destroyForcibly().waitFor();
     }
 
-    /** Stops or continues it, so that its connections stay open and nothing is answered. */
+    /** Stops or continues it; its connections stay open, but nothing is answered. */
     public void signal(String name) throws Exception {
         new ProcessBuilder("kill", "-" + name, "" + process.pid()).start().waitFor();
     }
@@ -280,7 +287,7 @@ public final class Server implements AutoCloseable {
     @Override
     public void close() {
         if (respPort == 0) {
-            // memcached takes a second to notice that it is to stop, and has nothing to lose.
+            // memcached takes a second to end after SIGTERM, and has nothing to lose.
             process.destroyForcibly();
         } else {
             process.destroy();

@@ -8,7 +8,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Watches which versions clients name in reads, and whether that connection had told them. */
+/**
+ * Records which versions clients send in reads, and whether the same connection had delivered them.
+ */
 public final class Versions {
     private static final Pattern NAMED = Pattern.compile("^mg \\S+ .*\\bC(\\d+)");
     private static final Pattern TOLD = Pattern.compile("^(?:VA \\d+|HD) .*\\bc(\\d+)");
@@ -16,7 +18,7 @@ public final class Versions {
     private final AtomicInteger known = new AtomicInteger();
     private final AtomicInteger foreign = new AtomicInteger();
 
-    /** One connection's. */
+    /** Returns the filter of one connection. */
     public Cable.Filter filter() {
         return new Cable.Filter() {
             private final Set<String> told = ConcurrentHashMap.newKeySet();
@@ -39,7 +41,7 @@ public final class Versions {
         };
     }
 
-    /** What {@code pattern} finds in the lines that are whole with {@code more}. */
+    /** Returns the matches of {@code pattern} in the lines that {@code more} completes. */
     private static Set<String> found(Pattern pattern, StringBuilder rest, byte[] more) {
         rest.append(new String(more, StandardCharsets.ISO_8859_1));
         Set<String> all = new HashSet<>();
@@ -53,12 +55,12 @@ public final class Versions {
         return all;
     }
 
-    /** How often a version was named that the connection had told. */
+    /** Returns how often a version was sent that its connection had delivered. */
     public int known() {
         return known.get();
     }
 
-    /** How often a version was named that came from elsewhere. */
+    /** Returns how often another version was sent. */
     public int foreign() {
         return foreign.get();
     }

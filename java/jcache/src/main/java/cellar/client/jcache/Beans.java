@@ -9,14 +9,14 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.jspecify.annotations.NullMarked;
 
-/** The beans of a cache in the platform's server, under the names that JCache prescribes. */
+/** The MXBeans of a cache in the platform's MBean server, with the names that JCache prescribes. */
 @NullMarked
 final class Beans {
-    /** Which bean. */
+    /** The kind of a bean. */
     enum Kind {
         /** Its statistics. */
         STATISTICS("CacheStatistics"),
-        /** How it is configured. */
+        /** Its configuration. */
         CONFIGURATION("CacheConfiguration");
 
         private final String type;
@@ -26,7 +26,7 @@ final class Beans {
         }
     }
 
-    /** What a bean tells of a configuration. */
+    /** The bean of a configuration. */
     record Configured(CompleteConfiguration<?, ?> configuration) implements CacheMXBean {
         @Override
         public String getKeyType() {
@@ -66,7 +66,7 @@ final class Beans {
 
     private Beans() {}
 
-    /** Shows {@code bean}, or shows it no more; what is so already stays so. */
+    /** Registers {@code bean} or unregisters it; no effect if it is so already. */
     static void show(CellarCache<?, ?> cache, Kind kind, Object bean, boolean shown) {
         MBeanServer server = ManagementFactory.getPlatformMBeanServer();
         try {
@@ -92,7 +92,7 @@ final class Beans {
                         + plain(cache.getName()));
     }
 
-    /** Without the characters that mean something in a bean's name. */
+    /** Replaces characters with a meaning in a bean's name. */
     private static String plain(String text) {
         return text.replaceAll("[,:=\n*?\"]", ".");
     }

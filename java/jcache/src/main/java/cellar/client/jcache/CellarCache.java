@@ -37,16 +37,16 @@ import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One cache of JCache, on one of a configuration.
+ * A JCache cache over one cache of a configuration.
  *
- * <p>Keys are text, or have a text that is a key of memcached's. Values are stored by the cache's
- * codec, so always by value. What must happen in one step is done by comparing versions, and tried
- * again if somebody was faster. Expiry is that of the policy at creation and update; access does
- * not extend it. Of all that miss a key, here and in other processes, one asks the loader.
+ * <p>Keys are text, or their text is a valid memcached key. Values are stored by value, with the
+ * cache's codec. Atomic operations compare versions and are repeated if another client was faster.
+ * The expiry policy applies to creation and update; an access does not change the expiry. If
+ * several callers miss a key, in this process or in others, one calls the loader.
  *
- * <p>An unconditional change is written to the store behind, then to the cache. One that depends on
- * what is there is written once it is done; if that fails, the item is removed. While somebody
- * listens, each change reads what was there, and compares versions.
+ * <p>An unconditional change goes to the writer, then to the cache. A conditional one goes to the
+ * writer after the change; if the writer fails, the item is removed from the cache. While a
+ * listener is registered, each change first reads the old value, and compares versions.
  */
 @NullMarked
 final class CellarCache<K, V> implements Cache<K, V> {
@@ -89,7 +89,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         }
     }
 
-    /** Shows the beans that are wanted; called once the cache has its place in the manager. */
+    /** Registers the enabled beans; called when the manager contains the cache. */
     void show() {
         statistics(configuration.isStatisticsEnabled());
         management(configuration.isManagementEnabled());
@@ -127,7 +127,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         return (V) stored;
     }
 
-    /** Null if the policy says that the item is over at once. */
+    /** Returns null if the policy expires the item at once. */
     private static @Nullable Duration ttl(javax.cache.expiry.@Nullable Duration policy) {
         if (policy == null || policy.isEternal()) {
             return Ttl.NEVER;
@@ -146,7 +146,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         return ttl(expiry.getExpiryForUpdate());
     }
 
-    /** What {@link #change} is to do with an item. */
+    /** The step that {@link #change} takes, with its answer. */
     private record Decision<V, R extends @Nullable Object>(Step step, @Nullable V value, R answer) {
         static <V, R extends @Nullable Object> Decision<V, R> keep(R answer) {
             return new Decision<>(Step.KEEP, null, answer);
@@ -180,14 +180,14 @@ final class CellarCache<K, V> implements Cache<K, V> {
     private enum Step {
         KEEP,
         STORE,
-        /** Stores what came from the store behind, which needs not be written there. */
+        /** Stores a value that came from the loader, so it is not written to the writer. */
         FILL,
         REMOVE,
-        /** Removes what is not, or no more, in the store behind. */
+        /** Removes an item that the external store does not have. */
         DROP
     }
 
-    /** Reads an item, decides, and does so only if nobody has changed it meanwhile. */
+    /** Reads an item, decides, and changes it only if no client has changed it meanwhile. */
     private <R extends @Nullable Object> R change(
             K key, Function<@Nullable V, Decision<V, R>> decide) {
         String text = text(key);
@@ -206,7 +206,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         throw new javax.cache.CacheException("others were always faster to change " + text);
     }
 
-    /** What is filled or dropped is counted by who asked for it. */
+    /** The callers of FILL and DROP count these steps themselves. */
     private void count(@Nullable V old, Decision<V, ?> decision, long begin_ns) {
         if (decision.step() == Step.FILL || decision.step() == Step.DROP) {
             return;
@@ -247,7 +247,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         Duration ttl = now == null ? created() : updated();
         boolean removes = decision.removes() || decision.stores() && ttl == null;
         if (removes) {
-            // A tombstone under the version read, so that nobody else's change is removed.
+            // A placeholder is stored under the version read, so that no other change is removed.
             return now == null
                     || client.cas(text, now.value(), now.version(), Duration.ofSeconds(1))
                                     == CasOutcome.STORED
@@ -281,12 +281,12 @@ final class CellarCache<K, V> implements Cache<K, V> {
         return value;
     }
 
-    /** The value of a key if it is here; the store behind is not asked. */
+    /** Returns the value of a key in the cache, without the loader. */
     @Nullable V cached(K key) {
         return value(client.get(text(key)));
     }
 
-    /** {@code loaded} gets what this call has loaded and stored. */
+    /** Sets {@code loaded} to the value that this call has loaded and stored. */
     private @Nullable V getOrLoad(K key, AtomicReference<@Nullable V> loaded) {
         Duration ttl = created();
         if (ttl == null) {
@@ -341,7 +341,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         return cached(key) != null;
     }
 
-    /** Loads in the calling thread; {@code listener} is told before this returns. */
+    /** Loads in the calling thread; calls {@code listener} before this returns. */
     @Override
     public void loadAll(
             Set<? extends K> keys, boolean replace, @Nullable CompletionListener listener) {
@@ -483,7 +483,10 @@ final class CellarCache<K, V> implements Cache<K, V> {
         }
     }
 
-    /** Removes each key where somebody has to be told, else empties the servers. */
+    /**
+     * Removes each key if there is a writer or a listener; otherwise deletes all items on the
+     * servers.
+     */
     @Override
     public void removeAll() {
         if (through.writes() || !listeners.isEmpty()) {
@@ -495,7 +498,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         }
     }
 
-    /** Empties the servers of this cache, whoever else uses them. */
+    /** Deletes all items on the servers of this cache, including those of other applications. */
     @Override
     public void clear() {
         requireOpen();
@@ -609,7 +612,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
         listeners.remove(listener);
     }
 
-    /** Goes through the keys of this moment; only a cache with keys of text can do that. */
+    /** Iterates over the keys that exist now; only supported if keys are text. */
     @Override
     public Iterator<Entry<K, V>> iterator() {
         requireOpen();

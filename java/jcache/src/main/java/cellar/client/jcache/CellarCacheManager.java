@@ -13,7 +13,7 @@ import javax.cache.spi.CachingProvider;
 import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
-/** Caches of a {@link CacheRegistry} as JCache's. */
+/** The caches of a {@link CacheRegistry} as JCache caches. */
 @NullMarked
 final class CellarCacheManager implements CacheManager {
     private final CachingProvider provider;

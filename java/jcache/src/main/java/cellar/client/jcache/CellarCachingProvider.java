@@ -19,8 +19,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * JCache over {@link CacheRegistry}.
  *
- * <p>A manager's URI names a properties file, as {@link CacheConfiguration} reads it; without one,
- * its properties say the same. Each cache of JCache is a cache of that configuration, by name.
+ * <p>A manager's URI names a properties file for {@link CacheConfiguration}. Without a URI, the
+ * manager's own properties contain the same keys. Each JCache cache is the cache of that name in
+ * the configuration.
  */
 @NullMarked
 public final class CellarCachingProvider implements CachingProvider {
@@ -29,7 +30,7 @@ public final class CellarCachingProvider implements CachingProvider {
     private final Map<URI, CellarCacheManager> managers = new HashMap<>();
     private final ReentrantLock lock = new ReentrantLock();
 
-    /** Made by the service loader. */
+    /** Called by the service loader. */
     public CellarCachingProvider() {}
 
     @Override

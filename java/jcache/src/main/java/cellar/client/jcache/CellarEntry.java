@@ -5,7 +5,7 @@ import javax.cache.processor.MutableEntry;
 import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
-/** An entry that a processor works on, that an iterator gives out, or that a writer is given. */
+/** An entry for an entry processor, an iterator or a writer. */
 @NullMarked
 final class CellarEntry<K, V> implements MutableEntry<K, V> {
     private final K key;
@@ -17,7 +17,7 @@ final class CellarEntry<K, V> implements MutableEntry<K, V> {
         this(key, value, null);
     }
 
-    /** {@code loader} is asked when the value is and there is none. */
+    /** Calls {@code loader} when the value is requested and there is none. */
     CellarEntry(K key, @Nullable V value, @Nullable Function<K, @Nullable V> loader) {
         this.key = key;
         this.value = value;
@@ -37,7 +37,7 @@ final class CellarEntry<K, V> implements MutableEntry<K, V> {
         return value;
     }
 
-    /** The value as far as it is known. */
+    /** Returns the value, without loading it. */
     @Nullable V now() {
         return value;
     }

@@ -7,7 +7,7 @@ import javax.cache.Cache;
 import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
-/** Entries of a cache, each read when its turn comes; those that are gone by then are left out. */
+/** Reads each entry of a cache when it is reached; leaves out those that do not exist any more. */
 @NullMarked
 final class CellarIterator<K, V> implements Iterator<Cache.Entry<K, V>> {
     private final CellarCache<K, V> cache;

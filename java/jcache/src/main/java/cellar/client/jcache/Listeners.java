@@ -21,15 +21,16 @@ import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Who is told of what one cache object of this process changes.
+ * The listeners of one cache object of this process.
  *
- * <p>Changes by others, expiry and eviction are not told of: a server does not say what it had. A
- * listener that is not synchronous is called by a thread of its own, in the order of the events; if
- * {@link #WAITING_MAX} of them wait, whoever causes another one calls the listener.
+ * <p>They get its own changes. There are no events for changes by other clients, expiry and
+ * eviction, because a server does not report the old values. An asynchronous listener is called on
+ * a separate thread, in the order of the events. If {@link #WAITING_MAX} events are queued, the
+ * thread that causes another one calls the listener itself.
  */
 @NullMarked
 final class Listeners<K, V> implements AutoCloseable {
-    /** Most events that wait for a listener. */
+    /** Limit of queued events. */
     private static final int WAITING_MAX = 10_000;
 
     private static final long IDLE_S_MAX = 10;
@@ -58,7 +59,7 @@ final class Listeners<K, V> implements AutoCloseable {
             }
         }
 
-        @SuppressWarnings("unchecked") // A listener of K's and V's supertypes may have both.
+        @SuppressWarnings("unchecked") // A listener for supertypes of K and V accepts both.
         private void call(Event<K, V> event) {
             Iterable<CacheEntryEvent<? extends K, ? extends V>> events = List.of(event);
             switch (event.getEventType()) {
@@ -90,7 +91,7 @@ final class Listeners<K, V> implements AutoCloseable {
         }
     }
 
-    /** What happened. */
+    /** A change of an entry. */
     private static final class Event<K, V> extends CacheEntryEvent<K, V> {
         private static final long serialVersionUID = 1L;
 
@@ -156,7 +157,7 @@ final class Listeners<K, V> implements AutoCloseable {
         later.allowCoreThreadTimeOut(true);
     }
 
-    /** Whether nobody is told of anything. */
+    /** Whether there are no listeners. */
     boolean isEmpty() {
         return registrations.isEmpty();
     }
@@ -173,7 +174,7 @@ final class Listeners<K, V> implements AutoCloseable {
         registrations.removeIf(r -> r.configuration.equals(configuration));
     }
 
-    /** A value was stored where {@code old} was; null for nothing. */
+    /** A value was stored; {@code old} is the value before, null for none. */
     void stored(K key, @Nullable V old, V value) {
         tell(old == null ? EventType.CREATED : EventType.UPDATED, key, value, old);
     }
@@ -183,7 +184,7 @@ final class Listeners<K, V> implements AutoCloseable {
         tell(EventType.REMOVED, key, old, old);
     }
 
-    /** All are told; then the first failure of a synchronous one is thrown. */
+    /** Calls all listeners, then throws the first failure of a synchronous one. */
     private void tell(EventType type, K key, @Nullable V value, @Nullable V old) {
         List<RuntimeException> failures = new ArrayList<>();
         for (Registration registration : registrations) {

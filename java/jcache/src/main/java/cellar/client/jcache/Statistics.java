@@ -6,15 +6,15 @@ import javax.cache.management.CacheStatisticsMXBean;
 import org.jspecify.annotations.NullMarked;
 
 /**
- * What one cache object of this process has done; other processes are not counted.
+ * The statistics of one cache object of this process; other processes are not counted.
  *
- * <p>Servers do not say whose items they evict, so no evictions are counted.
+ * <p>Evictions are not counted, because servers do not report which application's items they evict.
  */
 @NullMarked
 final class Statistics implements CacheStatisticsMXBean {
     private static final float PERCENT = 100;
 
-    /** How often something was done, and how long it took. */
+    /** A number of operations and their total time. */
     private static final class Timed {
         final LongAdder count = new LongAdder();
         final LongAdder time_ns = new LongAdder();
@@ -40,12 +40,14 @@ final class Statistics implements CacheStatisticsMXBean {
         on = wanted;
     }
 
-    /** The time of now, to be handed to the other methods. */
+    /** Returns the current time, for the other methods. */
     long begin() {
         return on ? System.nanoTime() : 0;
     }
 
-    /** Of {@code asked} keys that were read since {@code begin_ns}, {@code found} were there. */
+    /**
+     * Counts reads of {@code asked} keys since {@code begin_ns}, of which {@code found} existed.
+     */
     void read(long asked, long found, long begin_ns) {
         if (on) {
             gets.count.add(asked);
@@ -54,7 +56,7 @@ final class Statistics implements CacheStatisticsMXBean {
         }
     }
 
-    /** So many values were stored. */
+    /** Counts stored values. */
     void stored(long count, long begin_ns) {
         if (on) {
             puts.count.add(count);
@@ -62,7 +64,7 @@ final class Statistics implements CacheStatisticsMXBean {
         }
     }
 
-    /** So many items were removed. */
+    /** Counts removed items. */
     void removed(long count, long begin_ns) {
         if (on) {
             removals.count.add(count);
@@ -70,7 +72,7 @@ final class Statistics implements CacheStatisticsMXBean {
         }
     }
 
-    /** What began before it was turned on has no time. */
+    /** Operations that began before statistics were enabled have no time. */
     private static long since(long begin_ns) {
         return begin_ns == 0 ? 0 : System.nanoTime() - begin_ns;
     }

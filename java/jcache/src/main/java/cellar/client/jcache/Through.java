@@ -22,9 +22,9 @@ import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The store behind a cache: the application's loader and writer, where the configuration has them.
+ * The application's loader and writer, if the configuration has them.
  *
- * <p>What they throw comes out as {@link CacheLoaderException} and {@link CacheWriterException}.
+ * <p>Their exceptions are wrapped in {@link CacheLoaderException} and {@link CacheWriterException}.
  */
 @NullMarked
 final class Through<K, V> {
@@ -45,7 +45,7 @@ final class Through<K, V> {
         writer = writes ? writers.create() : null;
     }
 
-    /** Whether a miss asks the loader. */
+    /** Whether a miss calls the loader. */
     boolean reads() {
         return reads;
     }
@@ -55,17 +55,17 @@ final class Through<K, V> {
         return writer != null;
     }
 
-    /** Whether {@link #loadAll} can find anything. */
+    /** Whether there is a loader for {@link #loadAll}. */
     boolean hasLoader() {
         return loader != null;
     }
 
-    /** The value of {@code key} in the store; null if there is none. */
+    /** Loads the value of {@code key}; null if there is none. */
     @Nullable V load(K key) {
         return loader == null ? null : loading(() -> loader.load(key));
     }
 
-    /** The values of {@code keys} in the store; those that it does not have are left out. */
+    /** Loads the values of {@code keys}; leaves out those that do not exist. */
     Map<K, V> loadAll(Collection<? extends K> keys) {
         Map<K, V> found = new LinkedHashMap<>();
         if (loader != null && !keys.isEmpty()) {
@@ -102,7 +102,7 @@ final class Through<K, V> {
         }
     }
 
-    /** Writes all, then hands those that were written to {@code written}. */
+    /** Writes all entries, then passes those that were written to {@code written}. */
     void writeAll(Map<? extends K, ? extends V> entries, BiConsumer<K, V> written) {
         if (writer == null) {
             entries.forEach(written);
@@ -121,13 +121,13 @@ final class Through<K, V> {
         }
     }
 
-    /** The writer takes from {@code left} what it has written. */
+    /** The writer removes from {@code left} the entries that it has written. */
     @SuppressWarnings({"unchecked", "rawtypes"})
     private static void writeList(CacheWriter writer, List left) {
         writer.writeAll(left);
     }
 
-    /** Deletes all, then hands those that were deleted to {@code deleted}. */
+    /** Deletes all keys, then passes those that were deleted to {@code deleted}. */
     void deleteAll(Collection<? extends K> keys, Consumer<K> deleted) {
         if (writer == null) {
             keys.forEach(deleted);
@@ -155,7 +155,7 @@ final class Through<K, V> {
         }
     }
 
-    /** Closes those that can be. */
+    /** Closes the loader and the writer if they are closeable. */
     void close() {
         close(loader);
         close(writer);

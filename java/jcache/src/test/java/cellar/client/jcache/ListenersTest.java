@@ -27,11 +27,11 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.junit.jupiter.api.Test;
 
-/** What listeners are told, and what is counted. */
+/** The events of listeners, and statistics. */
 class ListenersTest extends ManagerTest {
     private final List<String> events = new CopyOnWriteArrayList<>();
 
-    /** Writes down what it is told; a value "bad" it does not bear. */
+    /** Records events; throws for the value "bad". */
     private final class Told
             implements CacheEntryCreatedListener<String, String>,
                     CacheEntryUpdatedListener<String, String>,

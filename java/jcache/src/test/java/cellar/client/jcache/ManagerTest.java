@@ -9,7 +9,7 @@ import javax.cache.spi.CachingProvider;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
-/** Tests of caches named "a" of one manager, over one Cellar. */
+/** Tests of caches named "a" of one manager, with one Cellar server. */
 abstract class ManagerTest {
     Server server;
     CachingProvider provider;

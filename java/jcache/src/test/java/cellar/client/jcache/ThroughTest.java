@@ -26,9 +26,9 @@ import javax.cache.integration.CompletionListenerFuture;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** A cache in front of a store: what misses is loaded, what changes is written. */
+/** Read-through and write-through. */
 class ThroughTest extends ManagerTest {
-    /** A store that counts, and that breaks for some keys. */
+    /** A store that counts calls, and fails for some keys. */
     private static final class Store
             implements CacheLoader<String, String>, CacheWriter<String, String>, Closeable {
         final Map<String, String> rows = new ConcurrentHashMap<>();

@@ -45,7 +45,7 @@ public final class MicrometerMetrics implements CacheMetrics {
     private final Counter localMisses;
     private final Counter invalidations;
 
-    /** Registers meters with {@code registry}; {@code tags} tell clients apart. */
+    /** Registers meters with {@code registry}; {@code tags} distinguish clients. */
     public MicrometerMetrics(MeterRegistry registry, Tags tags) {
         this.registry = registry;
         this.tags = tags;

@@ -36,7 +36,7 @@ class MicrometerMetricsTest {
             client.blocking().get("k", minute);
             client.blocking().get("k", minute);
             String node = server.node().toString();
-            // A caller may have its answer before the answer is counted.
+            // A caller may get its answer before the answer is counted.
             Await.until(
                     "all requests",
                     () ->

@@ -16,7 +16,7 @@ import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 import org.springframework.cache.support.AbstractValueAdaptingCache;
 
-/** One of Spring's caches. */
+/** A Spring cache. */
 @NullMarked
 final class CellarCache extends AbstractValueAdaptingCache {
     private static final int KEY_BYTES_MAX = 250;
@@ -63,7 +63,7 @@ final class CellarCache extends AbstractValueAdaptingCache {
         return fitting(name + "::" + word + ":" + key);
     }
 
-    /** {@code plain}, or its digest if memcached does not take it as a key. */
+    /** Returns {@code plain}, or its digest if it is not a valid memcached key. */
     static String fitting(String plain) {
         byte[] bytes = plain.getBytes(StandardCharsets.UTF_8);
         boolean fits = bytes.length <= KEY_BYTES_MAX;
@@ -113,7 +113,7 @@ final class CellarCache extends AbstractValueAdaptingCache {
         }
     }
 
-    /** What is stored for a value; null if it is not. */
+    /** Returns the object to store for a value; null if it is not stored. */
     private @Nullable Object storable(@Nullable Object value) {
         return value == null && !isAllowNullValues() ? null : toStoreValue(value);
     }
@@ -179,7 +179,7 @@ final class CellarCache extends AbstractValueAdaptingCache {
         return client.blocking().delete(key(key));
     }
 
-    /** What is in it now is out of reach from now on, and leaves the servers by its TTL. */
+    /** Makes all items unreachable; they leave the servers when their TTL ends. */
     @Override
     public void clear() {
         generation.end();

@@ -16,19 +16,20 @@ import org.springframework.cache.Cache;
 import org.springframework.cache.CacheManager;
 
 /**
- * Spring's caches in one {@link CacheClient}, which stays the caller's to close.
+ * Spring caches in one {@link CacheClient}, which the caller closes.
  *
- * <p>A key is the cache's name, {@code ::}, the cache's generation, {@code :} and the text of
- * Spring's key; one that memcached does not take is replaced by its digest. To clear a cache gives
- * it another generation, so that no server has to list its keys. Values have the codec of their
- * cache, or the client's; null is a value too unless said otherwise. Safe for use by many threads.
+ * <p>A key consists of the cache's name, {@code ::}, the cache's generation, {@code :} and the text
+ * of Spring's key. If that is not a valid memcached key, its digest replaces it. Clearing a cache
+ * gives it another generation, so no server has to list its keys. Values have the codec of their
+ * cache, or the client's. Null values are stored unless {@link #withoutNulls} is used. Safe for use
+ * by many threads.
  */
 @NullMarked
 public final class CellarCacheManager implements CacheManager {
-    /** For how long a process may use a generation without asking; see {@link #generationTtl}. */
+    /** How long a process may use a generation without a request; see {@link #generationTtl}. */
     private static final Duration GENERATION_TTL = Duration.ofSeconds(1);
 
-    /** How caches are made; immutable. */
+    /** The settings of caches; immutable. */
     private record Settings(
             CacheClient<?> client,
             Duration ttl,
@@ -45,13 +46,13 @@ public final class CellarCacheManager implements CacheManager {
         this.settings = settings;
     }
 
-    /** Caches whose items live for {@code ttl}. */
+    /** Returns a manager of caches whose items have this TTL. */
     public static CellarCacheManager of(CacheClient<?> client, Duration ttl) {
         return new CellarCacheManager(
                 new Settings(client, ttl, Map.of(), Map.of(), null, GENERATION_TTL, true));
     }
 
-    /** The same, with other times for some caches, by name. */
+    /** Returns a manager with other TTLs for some caches, by name. */
     public CellarCacheManager ttls(Map<String, Duration> others) {
         Settings s = settings;
         return new CellarCacheManager(
@@ -65,14 +66,14 @@ public final class CellarCacheManager implements CacheManager {
                         s.nulls));
     }
 
-    /** The same, with values of these classes in some caches, by name, as JSON. */
+    /** Returns a manager with values of these classes in some caches, by name, as JSON. */
     public CellarCacheManager types(Map<String, ? extends Class<?>> types) {
         Map<String, Codec<?>> json = new HashMap<>(settings.codecs);
         types.forEach((name, type) -> json.put(name, Codecs.json(type)));
         return codecs(json);
     }
 
-    /** The same, with other codecs for some caches, by name. */
+    /** Returns a manager with other codecs for some caches, by name. */
     public CellarCacheManager codecs(Map<String, ? extends Codec<?>> codecs) {
         Settings s = settings;
         return new CellarCacheManager(
@@ -86,7 +87,10 @@ public final class CellarCacheManager implements CacheManager {
                         s.nulls));
     }
 
-    /** The same, but read through the client's local cache, which must have been configured. */
+    /**
+     * Returns a manager whose caches read through the client's local cache, which must be
+     * configured.
+     */
     public CellarCacheManager localTtl(Duration localTtl) {
         Settings s = settings;
         return new CellarCacheManager(
@@ -95,8 +99,8 @@ public final class CellarCacheManager implements CacheManager {
     }
 
     /**
-     * The same, with another time after which a process asks whether a cache was cleared by another
-     * one; a second unless said. Through a local cache that is told of changes it knows sooner.
+     * Returns a manager with another interval after which a process checks whether another one has
+     * cleared a cache. Default: 1 second. With tracking, a local cache learns it sooner.
      */
     public CellarCacheManager generationTtl(Duration generationTtl) {
         Settings s = settings;
@@ -105,7 +109,7 @@ public final class CellarCacheManager implements CacheManager {
                         s.client, s.ttl, s.ttls, s.codecs, s.localTtl, generationTtl, s.nulls));
     }
 
-    /** The same, but null is not stored: it is loaded again each time. */
+    /** Returns a manager whose caches do not store null; it is loaded again each time. */
     public CellarCacheManager withoutNulls() {
         Settings s = settings;
         return new CellarCacheManager(
@@ -133,7 +137,7 @@ public final class CellarCacheManager implements CacheManager {
         return new CellarCache(name, client, generation, ttl, s.localTtl, s.nulls);
     }
 
-    /** The caches that were named here, and those that were used. */
+    /** Returns the configured caches and those that were used. */
     @Override
     public Collection<String> getCacheNames() {
         Set<String> names = new TreeSet<>(caches.keySet());

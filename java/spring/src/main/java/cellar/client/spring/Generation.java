@@ -10,11 +10,11 @@ import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A word in the keys of one cache. With another one, all items of before are out of reach.
+ * A random word in the keys of one cache. A new word makes all earlier items unreachable.
  *
- * <p>It is an item itself, drawn at random, so that one that was lost does not come again and bring
- * back what was cleared. A process uses what it knows for a bounded time without asking; a local
- * cache that is told of changes ends that time sooner.
+ * <p>The word is an item itself. It is random, so that after its loss it does not repeat an earlier
+ * one and bring back cleared items. A process uses the word that it knows for a limited time
+ * without a request; with tracking, a local cache ends that time sooner.
  */
 @NullMarked
 final class Generation {
@@ -35,7 +35,7 @@ final class Generation {
         this.local = local;
     }
 
-    /** The word of now; the calling thread asks for it if that is needed. */
+    /** Returns the current word; the calling thread reads it if necessary. */
     String now() {
         String word = remembered();
         if (word != null) {
@@ -55,7 +55,7 @@ final class Generation {
         return local ? client.blocking().get(key, Duration.ZERO) : client.blocking().get(key);
     }
 
-    /** The same for callers that do not wait. */
+    /** Returns the current word without blocking. */
     CompletableFuture<String> later() {
         String word = remembered();
         if (word != null) {
@@ -100,7 +100,7 @@ final class Generation {
         return word;
     }
 
-    /** Draws another word; whoever has the last one may use it for its bounded time. */
+    /** Sets another word; processes that know the last one may use it for the limited time. */
     void end() {
         String drawn = draw();
         long asked_ns = System.nanoTime();

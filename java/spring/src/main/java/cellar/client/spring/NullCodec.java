@@ -8,9 +8,9 @@ import org.jspecify.annotations.NullMarked;
 import org.springframework.cache.support.NullValue;
 
 /**
- * Another codec, with bytes of its own for null.
+ * Adds an encoding of null to another codec.
  *
- * <p>They begin with a zero byte, as no JSON and no ordinary text does.
+ * <p>It begins with a zero byte, which neither JSON nor ordinary text does.
  */
 @NullMarked
 final class NullCodec implements Codec<Object> {
@@ -19,7 +19,7 @@ final class NullCodec implements Codec<Object> {
     private final String cache;
     private final Codec<Object> codec;
 
-    @SuppressWarnings("unchecked") // A value of another class is told of as such.
+    @SuppressWarnings("unchecked") // A value of another class is reported with a clear message.
     NullCodec(String cache, Codec<?> codec) {
         this.cache = cache;
         this.codec = (Codec<Object>) codec;

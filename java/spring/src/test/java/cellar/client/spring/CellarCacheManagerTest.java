@@ -33,7 +33,7 @@ import org.springframework.context.annotation.AnnotationConfigApplicationContext
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
-/** Spring's cache abstraction over a server. */
+/** Spring's cache abstraction with a server. */
 class CellarCacheManagerTest {
     private static final Duration TTL = Duration.ofMinutes(1);
 
@@ -96,7 +96,7 @@ class CellarCacheManagerTest {
         assertEquals(3, calls.get());
     }
 
-    /** A value of a class that only its cache knows. */
+    /** A value of a class that only its cache declares. */
     public record Book(String title) {}
 
     @Test

@@ -17,9 +17,10 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Changes items: at their homes before the caller is told, everywhere else after that.
+ * Changes items on replicated nodes: at the home node before the caller gets the answer, and on the
+ * other nodes after that.
  *
- * <p>A removal is told when all copies have it, a counter when its next home has it.
+ * <p>A delete is acknowledged when all nodes in use have it, a counter when its next home has it.
  */
 final class Changes {
     private static final int ATTEMPTS_MAX = 64;
@@ -37,7 +38,7 @@ final class Changes {
         this.unanswered = new Unanswered(watch, this::tell);
     }
 
-    /** One change of one item under way. */
+    /** One change of one item in progress. */
     private final class Change<R extends @Nullable Object> {
         final byte[] key;
         final long hash;
@@ -52,7 +53,7 @@ final class Changes {
             this.edit = edit;
         }
 
-        /** Makes it at once over {@code first}, or waits until it may be made. */
+        /** Makes the change at once over {@code first}, or waits until it is allowed. */
         CompletableFuture<R> make(Function<Replica, Peer> first) {
             if (!watch.isFresh()) {
                 return make();
@@ -64,13 +65,13 @@ final class Changes {
             }
         }
 
-        /** Waits until it may be made, and makes it. Nobody's thread waits from here on. */
+        /** Waits until the change is allowed, and makes it. From here on no thread blocks. */
         private CompletableFuture<R> make() {
             return watch.fresh(until_ms).thenCompose(fresh -> makeSettled(Replica::home));
         }
 
         private CompletableFuture<R> makeSettled(Function<Replica, Peer> over) {
-            // Before it is asked whether they are settled: later ones may not be.
+            // Read before settlesIn_ms: later homes may not be settled.
             Homes homes = watch.homes();
             long wait_ms = watch.settlesIn_ms(hash);
             if (wait_ms > 0) {
@@ -129,7 +130,7 @@ final class Changes {
                     .thenCompose(stage -> stage);
         }
 
-        /** What was decided on holds only if it was read from the home. */
+        /** The decision is valid only if the home was the home when the item was read. */
         private CompletableFuture<R> unchanged(
                 Replica home, Homes homes, Found found, R answer, Edit.Decide<R> decide) {
             if (!watch.isHome(home, homes, hash)) {
@@ -209,7 +210,10 @@ final class Changes {
             }
         }
 
-        /** Goes on if the change may be made twice: elsewhere, or after a while where it was. */
+        /**
+         * Retries if the change may be executed twice: at the new home, or after a pause at the
+         * same one.
+         */
         private CompletableFuture<R> failedAt(
                 Replica home, Homes homes, Throwable failure, boolean mayRepeat) {
             failures++;
@@ -223,8 +227,8 @@ final class Changes {
         }
 
         /**
-         * A value that had no answer may still be stored here, after what others change meanwhile:
-         * it is stored once more only when there is another home.
+         * A value without an answer may still be stored at this home, after other clients' later
+         * changes. So it is stored once more only if there is another home.
          */
         private CompletableFuture<R> failedToPut(Replica home, Homes homes, Throwable failure) {
             boolean unanswered = Stages.known(failure) instanceof CacheException.Timeout;
@@ -250,7 +254,10 @@ final class Changes {
             return make();
         }
 
-        /** The home has it: it counts if the home was the home all the while. */
+        /**
+         * The home has stored the item: the change is valid if the home has been the home all the
+         * time.
+         */
         private CompletableFuture<R> stored(
                 Replica home,
                 Homes homes,
@@ -286,7 +293,7 @@ final class Changes {
             return CompletableFuture.completedFuture(answer);
         }
 
-        /** All other nodes have the copy, or are out. */
+        /** Completes when all other nodes have the copy or are out. */
         private CompletableFuture<@Nullable Void> everywhere(Replica home, Item copy) {
             return Stages.all(spread(home, key, copy, Pace.AT_ONCE))
                     .thenCompose(
@@ -300,7 +307,10 @@ final class Changes {
                             });
         }
 
-        /** The number is wherever it may be counted next, so that it is not counted from before. */
+        /**
+         * Completes when each node that may become the home next has the number, so that none
+         * continues from an older one.
+         */
         private CompletableFuture<@Nullable Void> secured(Replica home, Homes homes) {
             List<CompletableFuture<Boolean>> heirs = new ArrayList<>();
             View view = watch.homes().view();
@@ -339,9 +349,8 @@ final class Changes {
     }
 
     /**
-     * Makes a change, at home over {@code first} if it can be made at once. Whoever gives a way on
-     * which his thread waits does not wait on any other thread: what is tried later goes over
-     * {@link Replica#home}.
+     * Makes a change, over {@code first} if it can be made at once. If {@code first} uses the
+     * calling thread, this thread does not wait for others: retries use {@link Replica#home}.
      */
     <R extends @Nullable Object> CompletableFuture<R> make(
             byte[] key, Edit<R> edit, Function<Replica, Peer> first) {
@@ -355,7 +364,9 @@ final class Changes {
         }
     }
 
-    /** Tells the other nodes of what {@code home} has; {@code copy} is null if it has no order. */
+    /**
+     * Queues the item of {@code home} for the other nodes; {@code copy} is null if it has no order.
+     */
     private List<CompletableFuture<Boolean>> spread(
             Replica home, byte[] key, @Nullable Item copy, Pace pace) {
         List<CompletableFuture<Boolean>> told = new ArrayList<>();
@@ -368,7 +379,7 @@ final class Changes {
         return told;
     }
 
-    /** Where there is no number that the server can count: the trace of a removal, a copy. */
+    /** Counts an item that the server cannot count: a tombstone or a copy. */
     private static Edit.Decide<@Nullable Long> countAnew(Edit.Count count) {
         return new Edit.Decide<>(
                 found -> {

@@ -16,26 +16,26 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** The nodes of a cache: which one a key belongs to, and what else a request makes necessary. */
+/** The nodes of a cache: maps keys to nodes, and sends the further requests that a mode needs. */
 public abstract class Cluster implements AutoCloseable {
     private final AtomicInteger generation = new AtomicInteger();
 
-    /** Which home a key has, the how many-th: what {@link #lasts} compares. */
+    /** Returns a number that changes when the home of the key changes, for {@link #lasts}. */
     public long stay(byte[] key) {
         return generation.get();
     }
 
-    /** Whether the key of a {@link #stay} can have had no other home since. */
+    /** Whether the key of a {@link #stay} has had the same home since. */
     public boolean lasts(long stay) {
         return stay == generation.get();
     }
 
-    /** Whether nodes have slots, and may tell that they have {@link #lost} some. */
+    /** Whether keys belong to slots and a node may report that it has {@link #lost} some. */
     public boolean hasSlots() {
         return false;
     }
 
-    /** A node tells that it has lost these slots. */
+    /** A node reports that it has lost these slots. */
     public void lost(Endpoint node, BitSet slots) {
         homesChanged();
     }
@@ -45,38 +45,41 @@ public abstract class Cluster implements AutoCloseable {
         generation.incrementAndGet();
     }
 
-    /** A miss or failure at a key's home is no answer yet: {@link #read} asks elsewhere too. */
+    /**
+     * Whether a miss or failure at a key's home is not final, so that {@link #read} also asks other
+     * nodes.
+     */
     public boolean hasSecondChoice() {
         return false;
     }
 
-    /** Whether a node may be asked for several keys by one command. */
+    /** Whether one command may read several keys from a node. */
     public boolean takesManyAtOnce() {
         return true;
     }
 
-    /** Where a node tells of changes, if not at the port {@code otherwise}. */
+    /** Returns the tracking port of a node; {@code otherwise} is the configured one. */
     public int trackingPort(Endpoint endpoint, int otherwise) {
         return otherwise;
     }
 
     /**
-     * The node that is asked about {@code key}.
+     * Returns the home node of {@code key}.
      *
      * @throws CacheException.Connection if there is none
      */
     public abstract Endpoint home(byte[] key);
 
-    /** All nodes. */
+    /** Returns all nodes. */
     public abstract List<Endpoint> endpoints();
 
-    /** Reads; {@code read} is called once for each attempt. */
+    /** Reads an item; calls {@code read} once for each attempt. */
     public <R extends @Nullable Object> CompletionStage<R> read(
             byte[] key, Supplier<ReadOperation<R>> read) {
         return home(key).submit(read.get());
     }
 
-    /** Reads and waits. */
+    /** Reads an item and waits. */
     public <R extends @Nullable Object> R readNow(byte[] key, Supplier<ReadOperation<R>> read) {
         return askNow(home(key), read.get());
     }
@@ -91,23 +94,23 @@ public abstract class Cluster implements AutoCloseable {
         return askNow(home(request.key()), request.operation().get());
     }
 
-    /** Asks one node and waits. */
+    /** Sends a request to one node and waits. */
     public static <R extends @Nullable Object> R askNow(Endpoint node, Operation<R> operation) {
         node.call(operation);
         return result(operation);
     }
 
-    /** Whether a key is none of the callers'. */
+    /** Whether the client uses this key itself. */
     public boolean isReserved(String key) {
         return false;
     }
 
-    /** Completes when {@link #home} may be asked. */
+    /** Completes when {@link #home} may be called. */
     public CompletableFuture<@Nullable Void> ready() {
         return CompletableFuture.completedFuture(null);
     }
 
-    /** Removes everything; {@code command} does that at a node. */
+    /** Deletes everything; {@code command} does that on a node. */
     public CompletionStage<@Nullable Void> flush(String command) {
         List<CompletableFuture<@Nullable Void>> parts = new ArrayList<>();
         for (Endpoint endpoint : endpoints()) {
@@ -124,12 +127,12 @@ public abstract class Cluster implements AutoCloseable {
         return Stages.all(parts).thenApply(done -> null);
     }
 
-    /** What else has to be read beside the value, {@link ReadOperation#FLAGS} and so on. */
+    /** Returns what else a read must request, such as {@link ReadOperation#FLAGS}. */
     public int alsoRead() {
         return 0;
     }
 
-    /** The answer of a complete operation. */
+    /** Returns the answer of a complete operation. */
     static <R extends @Nullable Object> R result(Operation<R> operation) {
         try {
             return operation.join();

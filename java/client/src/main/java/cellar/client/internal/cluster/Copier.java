@@ -7,12 +7,11 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Brings one item to one node, so that what lies there only becomes later, never earlier.
+ * Copies one item to one node, so that the node's item only becomes newer, never older.
  *
- * <p>Whoever copies reads what the node has, decides, and stores only if that has not changed
- * meanwhile. A copy that knows its order is compared with what was found. What has no order, a
- * counter say, is read from its home after the node was read: then it is later than whatever the
- * node had.
+ * <p>It reads the node's item, decides, and stores on the condition that the node's item is
+ * unchanged. A copy with an order is compared with the node's item. An item without an order, such
+ * as a counter, is read from its home after the node was read, so it is newer than the node's item.
  */
 final class Copier {
     private static final int ATTEMPTS_MAX = 64;
@@ -23,7 +22,7 @@ final class Copier {
         this.watch = watch;
     }
 
-    /** Stores {@code copy} unless something later is there. */
+    /** Stores {@code copy} unless the node has a newer item. */
     CompletableFuture<@Nullable Void> deliver(Replica to, byte[] key, Item copy) {
         return deliver(to, key, copy, 1);
     }
@@ -61,14 +60,15 @@ final class Copier {
     }
 
     /**
-     * Whether {@code to} is the key's home. If it became that while the copy was on its way, what
-     * is there without an order and of the same view is what filled it: the copy is later.
+     * Whether {@code to} is the key's home. It may have become the home while the copy was on its
+     * way. Then an item without an order in the same view came from the filling, and the copy is
+     * newer.
      */
     private boolean isHome(Replica to, byte[] key) {
         return watch.homes().home(Homes.hash(key)) == to;
     }
 
-    /** Stores what the item's home has; false if it has nothing. */
+    /** Stores the item of the key's home; false if the home has none. */
     CompletableFuture<Boolean> pull(Replica to, byte[] key) {
         return pull(to, key, 1);
     }
@@ -87,7 +87,7 @@ final class Copier {
                             if (home == to) {
                                 return CompletableFuture.completedFuture(true);
                             }
-                            // A new home may lack what the one before has changed last.
+                            // A new home may lack the last changes of the home before it.
                             if (watch.settlesIn_ms(hash) > 0) {
                                 throw moved();
                             }
@@ -103,7 +103,7 @@ final class Copier {
                         });
     }
 
-    /** Whether the home had it; null if the node has changed meanwhile. */
+    /** Whether the home had the item; null if the node's item has changed meanwhile. */
     private CompletableFuture<@Nullable Boolean> pulled(
             Replica to, byte[] key, Replica home, Homes homes, Found there, Found found) {
         if (!watch.isHome(home, homes, Homes.hash(key))) {
@@ -121,8 +121,8 @@ final class Copier {
     }
 
     /**
-     * Whether the node has what its home lacks as yet: both are copies from one earlier home, and
-     * that of the node is not older.
+     * Whether the node has a change that its home still lacks: both items are copies from the same
+     * earlier home, and the node's is not older.
      */
     private static boolean isAhead(Found there, Item copy) {
         Item item = there.item();
@@ -134,8 +134,9 @@ final class Copier {
     }
 
     /**
-     * Stores what the item's home has if the node has nothing; a filling's usual case. The home
-     * only reads, so such a copy has no order of its own unless it is one of a copy.
+     * Stores the item of the key's home if the node has none; the usual case when a node is filled.
+     * The version is not requested, so the copy has no order, unless the home's item is itself an
+     * ordered copy.
      */
     CompletableFuture<@Nullable Void> fill(Replica to, Replica home, byte[] key) {
         int number = watch.homes().numberOf(home);
@@ -152,12 +153,15 @@ final class Copier {
                         });
     }
 
-    /** Pulls it as soon as its home is settled. */
+    /** Copies the item again when its home is settled. */
     private static CompletableFuture<@Nullable Void> queued(Replica to, byte[] key) {
         return to.queue().add(key, null, Pace.AT_ONCE).thenCompose(known -> done());
     }
 
-    /** What the home has; if it fails, that is not the fault of the node that is copied to. */
+    /**
+     * Passes on the home's item. A failure of the home is not a fault of the node that is copied
+     * to.
+     */
     private CompletableFuture<Found> source(Replica home, CompletableFuture<Found> read) {
         return read.handle(
                 (found, failure) -> {
@@ -184,7 +188,7 @@ final class Copier {
         return attempt + 1;
     }
 
-    /** Not a node's fault: the copy has to be made from another home. */
+    /** Not a fault of the node: the copy has to be made from another home. */
     private static CacheException moved() {
         return new CacheException.Overloaded("the homes are about to change");
     }

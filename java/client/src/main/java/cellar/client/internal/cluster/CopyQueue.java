@@ -12,16 +12,16 @@ import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Copies on their way to one node.
+ * The queue of copies to one node.
  *
- * <p>Of one key only the latest waits, and one is under way. What has no answer is delivered again
- * and again, until the queue is shut because the node is not believed any more; that it has none,
- * or that there are too many, is reported.
+ * <p>For each key only the latest copy is queued, and at most one is in progress. A copy without an
+ * answer is delivered again until the queue is shut, when the node is out. The queue reports copies
+ * without an answer and too many copies.
  */
 final class CopyQueue {
     private static final int UNDER_WAY_MAX = 128;
 
-    /** So long copies that nobody waits for are gathered, to be sent together. */
+    /** Copies without a waiting caller are collected for this time and sent together. */
     private static final long GATHERING_MS = 1;
 
     private static final long PAUSE_MS_MIN = 5;
@@ -29,34 +29,34 @@ final class CopyQueue {
 
     /** When a copy is delivered. */
     enum Pace {
-        /** Somebody waits for it. */
+        /** At once: a caller waits for it. */
         AT_ONCE,
-        /** With those that come in the next moment: many in one write cost far less. */
+        /** Together with those of the next moment: one write of many costs far less. */
         SOON
     }
 
-    /** Who delivers, and who is told. */
+    /** Delivers copies and receives reports. */
     interface Target {
-        /** Delivers a copy; null for what the item's home has. */
+        /** Delivers a copy; null means the current item of the key's home. */
         CompletableFuture<@Nullable Void> deliver(byte[] key, @Nullable Item copy);
 
-        /** So many copies wait. */
+        /** {@code count} copies are queued. */
         void waiting(int count);
 
-        /** The queue takes no more. */
+        /** The queue has exceeded its limit. */
         void full(String why);
 
-        /** A copy had no answer, nor had any other for so long. */
+        /** A copy had no answer; no copy has had an answer for {@code for_ms}. */
         void undelivered(long for_ms, String why);
     }
 
     private static final class Pending {
         final byte[] key;
 
-        /** Of those who wait for what is not under way yet. */
+        /** For callers that wait for the next delivery. */
         private CompletableFuture<Boolean> next = new CompletableFuture<>();
 
-        /** Of those who wait for what is. */
+        /** For callers that wait for the delivery in progress. */
         private @Nullable CompletableFuture<Boolean> running;
 
         private @Nullable Item copy;
@@ -69,7 +69,9 @@ final class CopyQueue {
             this.key = key;
         }
 
-        /** What is delivered now: first the copy, which its home may not have for long. */
+        /**
+         * Returns what to deliver next: first the copy, because its home may soon lose the item.
+         */
         @Nullable Item begin() {
             Item first = copy;
             copy = null;
@@ -84,7 +86,7 @@ final class CopyQueue {
             return first;
         }
 
-        /** Tells all who wait. */
+        /** Completes the stages of all waiting callers. */
         void end(boolean there) {
             CompletableFuture<Boolean> first = running;
             next.complete(there);
@@ -102,7 +104,7 @@ final class CopyQueue {
     private final Map<String, Pending> pending = new HashMap<>();
     private final ArrayDeque<Pending> ready = new ArrayDeque<>();
 
-    /** Are ready when the pause is over. */
+    /** Become ready when the pause is over. */
     private final ArrayDeque<Pending> resting = new ArrayDeque<>();
 
     private long pause_ms = PAUSE_MS_MIN;
@@ -124,8 +126,9 @@ final class CopyQueue {
     }
 
     /**
-     * Queues a copy, null for what the item's home has; completes with whether it, or a later one,
-     * is known to be there. What is not is tried again, unless the queue is shut.
+     * Queues a copy, or with null the item of the key's home. Completes with true when the node has
+     * this copy or a newer one. A failed delivery is repeated; the stage completes with false if
+     * the queue is shut.
      */
     CompletableFuture<Boolean> add(byte[] key, @Nullable Item copy, Pace pace) {
         CompletableFuture<Boolean> done;
@@ -187,7 +190,7 @@ final class CopyQueue {
         return new String(key, StandardCharsets.ISO_8859_1);
     }
 
-    /** Completes when nothing is on its way. */
+    /** Completes when all copies that are now queued or in progress are delivered. */
     CompletableFuture<?> drained() {
         lock.lock();
         try {
@@ -200,7 +203,7 @@ final class CopyQueue {
         }
     }
 
-    /** Takes copies from now on. */
+    /** Accepts copies from now on. */
     void open() {
         lock.lock();
         try {
@@ -210,7 +213,9 @@ final class CopyQueue {
         }
     }
 
-    /** Gives all copies up and takes none; what is returned tells those who wait for them. */
+    /**
+     * Drops all copies and accepts none; the result completes the stages of the waiting callers.
+     */
     Runnable shut() {
         ArrayDeque<Pending> given;
         lock.lock();
@@ -270,7 +275,7 @@ final class CopyQueue {
                     goOn(item);
                 }
                 if (overloaded && ended != null) {
-                    // Who waits hears of the next attempt, which is not far.
+                    // The stage completes with the next attempt, which follows soon.
                     item.next.thenAccept(ended::complete);
                     ended = null;
                 }
@@ -301,7 +306,10 @@ final class CopyQueue {
         return now_ms - unansweredSince_ms;
     }
 
-    /** Puts it back for after a pause; how long that is if it begins now, else 0. */
+    /**
+     * Queues it again for after the pause; returns the length of the pause if it starts now,
+     * otherwise 0.
+     */
     private long rest(Pending item, @Nullable Item copy) {
         item.isReady = true;
         put(item, copy);

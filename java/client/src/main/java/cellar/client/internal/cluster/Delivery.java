@@ -5,14 +5,14 @@ import cellar.client.CacheMetrics;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/** Delivers what is queued for one node, and tells the {@link Watch} what it cannot deliver. */
+/** Delivers the queue of one node, and reports failures to the {@link Watch}. */
 final class Delivery implements CopyQueue.Target {
     private final Watch watch;
     private final String name;
     private final CacheMetrics metrics;
     private final String address;
 
-    /** For the node of this name, which {@code metrics} knows by its address. */
+    /** For the node {@code name}; {@code metrics} uses its address. */
     Delivery(Watch watch, String name, CacheMetrics metrics, String address) {
         this.watch = watch;
         this.name = name;

@@ -3,34 +3,34 @@ package cellar.client.internal.cluster;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** What a change does to an item at its home, where that is not one command of the server. */
+/** A change of an item at its home, where one command of the server is not enough. */
 public sealed interface Edit<R extends @Nullable Object> {
-    /** Stores whatever is there. */
+    /** Stores an item without a condition. */
     record Put<R extends @Nullable Object>(Item item, R answer) implements Edit<R> {}
 
     /**
-     * Counts.
+     * Increments or decrements a counter.
      *
-     * @param initial what is stored if there is no number; -1 for nothing
+     * @param initial stored if there is no number; -1 to store nothing
      * @param expiry of {@code initial}
      */
     record Count(long by, boolean down, long initial, long expiry) implements Edit<@Nullable Long> {
-        /** The number that comes of {@code before}. */
+        /** Returns the number after {@code before}. */
         long next(long before) {
             return down ? Math.max(0, before - by) : before + by;
         }
     }
 
     /**
-     * Looks at what is there, and stores if that has not changed meanwhile.
+     * Reads the item, decides, and stores on the condition that the item is unchanged.
      *
-     * @param again whether it may be done twice
+     * @param again whether it may be executed twice
      * @param everywhere whether the caller waits for all copies
      */
     record Decide<R extends @Nullable Object>(
             Function<Found, Decision<R>> decide, boolean again, boolean everywhere)
             implements Edit<R> {}
 
-    /** What is to be there, null if nothing is to change; and what the caller is told. */
+    /** The item to store, null for none, and the answer to the caller. */
     record Decision<R extends @Nullable Object>(@Nullable Item next, R answer) {}
 }

@@ -15,13 +15,16 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/** A node as the rules see it, over connections. */
+/** A {@link Peer} over the connections of an {@link Endpoint}. */
 record EndpointPeer(Endpoint endpoint, Way way) implements Peer {
-    /** How it is asked. */
+    /** How requests are sent. */
     enum Way {
-        /** The caller goes on. */
+        /** The caller does not wait. */
         SUBMITTING,
-        /** The caller waits, so what is asked of one item is complete when he gets the stage. */
+        /**
+         * The calling thread waits; the stage of a request for one item is complete when it is
+         * returned.
+         */
         WAITING
     }
 
@@ -29,12 +32,12 @@ record EndpointPeer(Endpoint endpoint, Way way) implements Peer {
     private static final int WANTED = ITEM | ReadOperation.VERSION;
     private static final byte[] NOTHING = new byte[0];
 
-    /** Asks and goes on. */
+    /** Sends requests without waiting. */
     EndpointPeer(Endpoint endpoint) {
         this(endpoint, Way.SUBMITTING);
     }
 
-    /** The same node for a caller who waits. */
+    /** Returns the same node for callers that wait. */
     EndpointPeer waiting() {
         return new EndpointPeer(endpoint, Way.WAITING);
     }
@@ -61,7 +64,7 @@ record EndpointPeer(Endpoint endpoint, Way way) implements Peer {
         return ask(new ReadOperation<>(key, wanted, EndpointPeer::found)).thenApply(this::checked);
     }
 
-    /** What the server understands is known by the first connection that nobody waits on. */
+    /** The first asynchronous connection detects the dialect of the server. */
     private Found checked(Found found) {
         if (way == Way.SUBMITTING && !endpoint.dialect().meta()) {
             throw new CacheException.Configuration(
@@ -71,7 +74,7 @@ record EndpointPeer(Endpoint endpoint, Way way) implements Peer {
         return found;
     }
 
-    /** What a read with all that is wanted has found. */
+    /** Converts a read of the value, flags, version and TTL. */
     static Found found(ReadOperation<?> read) {
         if (!read.hit() && !read.isGone()) {
             return Found.NOTHING;

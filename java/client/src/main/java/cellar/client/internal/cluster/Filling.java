@@ -17,12 +17,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Brings everything to a node that came back.
+ * Copies everything to a node that has come back.
  *
- * <p>Of all clients one does it, who holds the claim that lies on the node. He waits until nobody
- * believes the node any more and until it is done with what it was asked before, empties it, tells
- * all that it is being filled, waits until all copy their changes to it, and copies each item from
- * its home. Then the node is in.
+ * <p>One client does it: the one that holds the claim, which is stored on the node. It waits until
+ * no client trusts the node any more and the node has executed its earlier requests. It empties the
+ * node and publishes that the node is being filled. It waits until all clients copy their changes
+ * to the node, and copies each item from its home. Then the node is in.
  */
 final class Filling {
     private static final Logger LOG = LoggerFactory.getLogger(Filling.class);
@@ -68,8 +68,9 @@ final class Filling {
     }
 
     /**
-     * All other nodes know that this one is out and is to be filled: a lease later nobody believes
-     * it any more, and who does not list it has refused.
+     * Completes when all other nodes have the view in which this node is out and its filling is
+     * requested. One lease later no client trusts the node, and a client that does not list it has
+     * refused.
      */
     private CompletableFuture<Boolean> told() {
         requested = true;
@@ -77,7 +78,7 @@ final class Filling {
         return watch.publisher().publish().thenApply(done -> holds());
     }
 
-    /** Whether nobody has changed the node's state meanwhile, or refused that it is filled. */
+    /** Whether no client has changed the node's state meanwhile or refused the request. */
     private boolean holds() {
         View view = watch.homes().view();
         return !watch.isClosed()
@@ -87,8 +88,8 @@ final class Filling {
     }
 
     /**
-     * The same by a fresh view: if this client stood still meanwhile, another may have filled the
-     * node. Who begins without what the others have has no fresh view.
+     * As {@link #holds}, with a fresh view: if this client was paused, another may have filled the
+     * node. A client that starts without the others' items has no fresh view.
      */
     private CompletableFuture<Boolean> stillHolds() {
         return fromNothing
@@ -97,7 +98,7 @@ final class Filling {
                         .thenApply(fresh -> holds());
     }
 
-    /** Holds the claim if nobody does. */
+    /** Takes the claim, or confirms that this client holds it. */
     private CompletableFuture<Boolean> claimed() {
         return target.copy()
                 .read(Watch.CLAIM_KEY)
@@ -115,7 +116,7 @@ final class Filling {
                         });
     }
 
-    /** Another may be next, at once. */
+    /** Releases the claim, so that another client can take it at once. */
     private void release() {
         Item free = Item.of(Kind.VALUE, new byte[0], 0, CLAIM_S);
         target.copy()
@@ -149,7 +150,10 @@ final class Filling {
         return mine ? task.get().thenApply(done -> true) : no();
     }
 
-    /** From now on all clients copy their changes to it; it is the first to know. */
+    /**
+     * Publishes that all clients must copy their changes to the node; the node itself is the first
+     * to store it.
+     */
     private CompletableFuture<Boolean> announced() {
         View view = watch.homes().view().with(target.name(), State.FILLING);
         return target.copy()
@@ -174,8 +178,8 @@ final class Filling {
     }
 
     /**
-     * Copies all, again if another node has become the home of some keys meanwhile; not from homes
-     * which may lack what those before have changed last.
+     * Copies all items; again if the homes have changed meanwhile. Waits until homes are settled,
+     * because a new home may lack the last changes of the home before it.
      */
     private CompletableFuture<Boolean> copies() {
         long wait_ms = watch.settlesIn_ms();
@@ -212,8 +216,8 @@ final class Filling {
     }
 
     /**
-     * Fails unless the source is the process that it was, which knows the view: else what it listed
-     * is not all.
+     * Fails unless the source is the same process, which has the view; otherwise its list of keys
+     * is incomplete.
      */
     private CompletableFuture<@Nullable Void> remains(Replica source, Homes homes) {
         return source.copy()
@@ -280,7 +284,7 @@ final class Filling {
         }
     }
 
-    /** Once for the node, not for each of the attempts that follow. */
+    /** Logs a refusal once for the node, not for each attempt. */
     private void reportRefusal() {
         boolean refused = requested && !watch.homes().view().isRequested(target.name());
         if (refused && !watch.isClosed() && !target.isRefused()) {

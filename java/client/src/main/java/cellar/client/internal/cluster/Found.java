@@ -5,16 +5,16 @@ import cellar.client.internal.wire.Mark.Kind;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The answer of a node that was asked for an item.
+ * A node's answer to a read.
  *
  * @param item null if there is none
- * @param version the node's own, 0 if it was not asked for
- * @param leased whether the item is only there so that one caller can be told to load it
+ * @param version of the item on the node, 0 if it was not requested
+ * @param leased whether the item is the empty one that a lease creates on a miss
  */
 public record Found(@Nullable Item item, long version, boolean leased) {
     static final Found NOTHING = new Found(null, 0, false);
 
-    /** What copies are made of if it was found at {@code home}; null if nothing is to be copied. */
+    /** Returns the copy of an item found at {@code home}; null if there is nothing to copy. */
     @Nullable Item copy(int home) {
         Item there = item;
         if (there == null || leased) {
@@ -23,13 +23,13 @@ public record Found(@Nullable Item item, long version, boolean leased) {
         return there.isNumber() || version == 0 ? there : there.copied(home, version);
     }
 
-    /** The value that a caller may have; null if there is none. */
+    /** Returns the item for a caller; null if there is none or it is a tombstone. */
     public @Nullable Item live() {
         Item there = item;
         return there == null || there.kind() == Kind.GONE ? null : there;
     }
 
-    /** More than 0 if {@code copy} is later than what was found; null if that is not known. */
+    /** Greater than 0 if {@code copy} is newer than the item found; null if that is unknown. */
     @Nullable Integer compare(Item copy) {
         Item there = item;
         if (there == null) {

@@ -8,8 +8,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Where keys live in a view: each has an order of the nodes, drawn from its hash and their names,
- * of which the first that is in is its home.
+ * The homes of keys in a view. Each key has an order of the nodes, derived from its hash and their
+ * names. The first node that is in is the key's home.
  */
 final class Homes {
     private final View view;
@@ -30,12 +30,12 @@ final class Homes {
         return view;
     }
 
-    /** How many nodes are in. */
+    /** Returns the number of nodes that are in. */
     int count() {
         return in.length;
     }
 
-    /** The nodes that are in, as far as this client can name their addresses. */
+    /** Returns the nodes that are in and in this client's list. */
     List<Replica> known() {
         return Arrays.stream(in).filter(Objects::nonNull).toList();
     }
@@ -44,23 +44,23 @@ final class Homes {
         return view.state(replica.name()) == View.State.IN;
     }
 
-    /** A number for a node as long as it is in. */
+    /** Returns a number that identifies a node as long as it is in. */
     int numberOf(Replica node) {
         byte[] name = node.name().getBytes(StandardCharsets.UTF_8);
         return (int) (hash(name) * 31 + view.number(node.name()));
     }
 
-    /** The key's home; null if there is none, or none that this client knows the address of. */
+    /** Returns the key's home; null if there is none or it is not in this client's list. */
     @Nullable Replica home(long hash) {
         return best(hash, List.of());
     }
 
-    /** The home that the key has without {@code other}. */
+    /** Returns the key's home without {@code other}. */
     @Nullable Replica next(long hash, Replica other) {
         return best(hash, List.of(other));
     }
 
-    /** The home that the key has without {@code others}. */
+    /** Returns the key's home without {@code others}. */
     @Nullable Replica next(long hash, List<Replica> others) {
         return best(hash, others);
     }

@@ -5,16 +5,16 @@ import cellar.client.internal.wire.Mark;
 import cellar.client.internal.wire.Mark.Kind;
 
 /**
- * What lies on a node under a key, or is to lie there. Immutable.
+ * An item as a replicated node stores it. Immutable.
  *
- * @param kind what it is
- * @param value its value, empty for the trace of a removal
+ * @param kind of item
+ * @param value its value, empty for a tombstone
  * @param flags the codec's, 16 bits
- * @param expiry as {@link cellar.client.internal.wire.Expiry} says it
+ * @param expiry in the form of {@link cellar.client.internal.wire.Expiry}
  * @param view in which it was written, modulo {@link Mark#VIEWS}
- * @param ordered whether it is a copy that knows its {@code order}
- * @param home a number of the node that was its home when it was copied
- * @param order the version that it had there
+ * @param ordered whether it is a copy with an {@code order}
+ * @param home number of the node that was its home when it was copied
+ * @param order its version at that home
  */
 @SuppressWarnings("ArrayRecordComponent")
 public record Item(
@@ -26,23 +26,23 @@ public record Item(
         boolean ordered,
         int home,
         long order) {
-    /** How long the trace of a removal stays: longer than any filling and any queue. */
+    /** The TTL of a tombstone: longer than any filling and any queue takes. */
     static final long GONE_S = 600;
 
     private static final int DIGITS_MAX = 24;
     private static final byte[] NOTHING = new byte[0];
 
-    /** What is stored at an item's home. */
+    /** Creates an item for its home. */
     public static Item of(Kind kind, byte[] value, int flags, long expiry) {
         return new Item(kind, value, flags, expiry, 0, false, 0, 0);
     }
 
-    /** The trace of a removal. */
+    /** Creates a tombstone. */
     public static Item gone() {
         return of(Kind.GONE, NOTHING, 0, GONE_S);
     }
 
-    /** The same, written in {@code number}. */
+    /** Returns this item as written in the view {@code number}. */
     Item in(int number) {
         if (!Mark.fits(flags)) {
             throw new CacheException.Coding(
@@ -51,12 +51,12 @@ public record Item(
         return new Item(kind, value, flags, expiry, number & Mark.VIEWS - 1, false, 0, 0);
     }
 
-    /** The copy of an item that has {@code version} at {@code from}. */
+    /** Returns the copy of this item, which has {@code version} at {@code from}. */
     Item copied(int from, long version) {
         return ordered ? this : new Item(kind, value, flags, expiry, view, true, from, version);
     }
 
-    /** Whether servers can count it, so that no order may follow it. */
+    /** Whether servers can count it, so that no order may follow the value. */
     boolean isNumber() {
         if (ordered || kind == Kind.GONE || value.length == 0 || value.length > DIGITS_MAX) {
             return false;

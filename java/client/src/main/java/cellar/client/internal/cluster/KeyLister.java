@@ -26,7 +26,7 @@ public final class KeyLister {
 
     private KeyLister() {}
 
-    /** The keys of all nodes that are up. */
+    /** Returns the keys of all nodes that are up. */
     public static CompletionStage<Set<String>> list(Cluster cluster, Listing listing) {
         List<CompletableFuture<Set<String>>> parts = new ArrayList<>();
         for (Endpoint endpoint : cluster.endpoints()) {
@@ -53,7 +53,7 @@ public final class KeyLister {
         return all;
     }
 
-    /** A server lists for one client at a time; the others ask again. */
+    /** A server lists for one client at a time; other clients retry. */
     static CompletableFuture<Set<String>> fast(Endpoint endpoint) {
         return fast(endpoint, Walk.HASH, 1);
     }

@@ -6,11 +6,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The nodes that a client lists, and what it says of all others.
+ * The nodes that a client lists, and its rules for all other nodes.
  *
- * <p>It cannot tell a node that it does not list of its changes, nor read what only that has. So
- * such a node is out as long as the client lives, and the client refuses that it is filled. When
- * the last client that does not list a node has ended, nobody refuses any more.
+ * <p>The client cannot send its changes to a node outside its list, nor read items that only this
+ * node has. So such a node is out as long as the client runs, and the client refuses to have it
+ * filled. When the last client that does not list the node has ended, no client refuses any more.
  *
  * <p>Rules: docs/java-replication.md.
  */
@@ -21,15 +21,15 @@ final class Listed {
     private final Timing timing;
     private volatile long orphanedSince_ms = Long.MAX_VALUE;
 
-    /** For these nodes; the set may change, and be read by any thread. */
+    /** Creates it for these nodes; the set may change and be read by any thread. */
     Listed(Set<String> names, Timing timing) {
         this.names = names;
         this.timing = timing;
     }
 
     /**
-     * What this client makes of a view: all nodes that it does not list are out, and requests to
-     * fill them refused. As long as no node of its own is in, those that are in stay so.
+     * Applies the client's list to a view: all nodes outside the list are out, and requests to fill
+     * them are refused. As long as no node of the list is in, those that are in stay in.
      */
     View judge(View view) {
         boolean own = view.nodes(State.IN).stream().anyMatch(names::contains);
@@ -45,7 +45,7 @@ final class Listed {
         return judged;
     }
 
-    /** The first view that this client finds: its nodes of which that does not tell are out. */
+    /** Returns the first view that this client finds, with its nodes that the view lacks as out. */
     View withNewcomers(View found) {
         View view = found;
         for (String node : names) {
@@ -54,7 +54,7 @@ final class Listed {
         return view;
     }
 
-    /** Logs which nodes have gone out because they are not listed. */
+    /** Logs the nodes that have become out because they are not listed. */
     void report(View before, View now) {
         for (String node : now.nodes()) {
             boolean leaves = now.state(node) == State.OUT && !names.contains(node);
@@ -64,7 +64,7 @@ final class Listed {
         }
     }
 
-    /** Notices since when none of the listed nodes is in or being filled. */
+    /** Records since when none of the listed nodes has been in or being filled. */
     void look(View view, long now_ms) {
         if (names.stream().anyMatch(node -> view.state(node) != State.OUT)) {
             orphanedSince_ms = Long.MAX_VALUE;
@@ -73,7 +73,9 @@ final class Listed {
         }
     }
 
-    /** Whether that is so for so long that the client begins without what the others have. */
+    /**
+     * Whether this has lasted so long that the client starts without the items of the other nodes.
+     */
     boolean isOrphaned(long now_ms) {
         long since_ms = orphanedSince_ms;
         return since_ms != Long.MAX_VALUE && now_ms - since_ms > timing.giveUp();

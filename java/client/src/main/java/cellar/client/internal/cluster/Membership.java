@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Asks a {@link Discovery} for the nodes, at first and then from time to time. */
+/** Gets the nodes from a {@link Discovery}, at the start and then periodically. */
 public final class Membership implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Membership.class);
 
@@ -22,9 +22,9 @@ public final class Membership implements AutoCloseable {
     private List<Node> known;
 
     /**
-     * Asks for the first time.
+     * Gets the nodes for the first time.
      *
-     * @throws CacheException.Configuration if there is no answer
+     * @throws CacheException.Configuration if the discovery fails or finds no nodes
      */
     public Membership(Discovery discovery) {
         this.discovery = discovery;
@@ -39,12 +39,12 @@ public final class Membership implements AutoCloseable {
         known = first;
     }
 
-    /** The nodes of the start. */
+    /** Returns the nodes found at the start. */
     public List<Node> first() {
         return first;
     }
 
-    /** Tells {@code changed} of other nodes, if the discovery is to be asked again. */
+    /** Calls {@code changed} with other nodes, if the discovery is periodic. */
     public void follow(Consumer<List<Node>> changed) {
         long period_ms = discovery.period().toMillis();
         if (period_ms <= 0) {

@@ -6,23 +6,24 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One connection to a node of a replicated cluster, as the rules see it.
+ * A connection to a node of a replicated cluster.
  *
- * <p>A stage fails with {@link cellar.client.CacheException}: as {@code Connection} or {@code
- * Timeout} if the node is at fault; then the request may have been done or not, or be done later.
+ * <p>A stage fails with {@link cellar.client.CacheException}. {@code Connection} and {@code
+ * Timeout} mean that the node is at fault; then the node may have executed the request, or may
+ * still execute it.
  */
 public interface Peer {
-    /** What must be there for an item to be stored. */
+    /** The condition on which an item is stored. */
     enum If {
-        /** Whatever is there. */
+        /** Always. */
         ANY,
-        /** Nothing. */
+        /** If there is no item. */
         ABSENT,
-        /** The version given. */
+        /** If the item has the given version. */
         SAME
     }
 
-    /** The outcome of a store, with the version that the node has given to the item. */
+    /** The outcome of a store, with the version that the node has assigned to the item. */
     record Stored(CasOutcome outcome, long version) {
         boolean done() {
             return outcome == CasOutcome.STORED;
@@ -33,18 +34,21 @@ public interface Peer {
     CompletableFuture<Found> read(byte[] key);
 
     /**
-     * Reads an item without its version, for which some servers write the item anew that nobody has
-     * asked for its version before.
+     * Reads an item without its version. For an item whose version was never requested, some
+     * servers must rewrite the item to assign one.
      */
     CompletableFuture<Found> readOnly(byte[] key);
 
     /** Stores an item. */
     CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version);
 
-    /** Counts; null if there is no number, and fails as refused if there is something else. */
+    /**
+     * Counts; null if there is no number. If there is another value, the stage fails with {@code
+     * Refused}.
+     */
     CompletableFuture<@Nullable Long> count(byte[] key, Edit.Count count);
 
-    /** Removes everything. */
+    /** Deletes all items. */
     CompletableFuture<?> flush();
 
     /** Lists the keys. */

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/** Brings this client's view to the nodes, and takes over what they know and it did not. */
+/** Stores this client's view on the nodes, and adopts from them what this client lacks. */
 final class Publisher {
     private static final int PUSHES_MAX = 8;
 
@@ -19,7 +19,7 @@ final class Publisher {
         this.watch = watch;
     }
 
-    /** Tells all nodes that are used. */
+    /** Stores the view on all nodes that are not out. */
     CompletableFuture<?> publish() {
         List<CompletableFuture<?>> pushes = new ArrayList<>();
         for (Replica node : watch.replicas()) {
@@ -30,7 +30,7 @@ final class Publisher {
         return CompletableFuture.allOf(pushes.toArray(CompletableFuture[]::new));
     }
 
-    /** Tells a node; if {@code create}, also one that knows no view. */
+    /** Stores the view on a node; if the node has no view, only with {@code create}. */
     CompletableFuture<@Nullable Void> push(Replica node, boolean create) {
         return push(node, create, 1);
     }
@@ -69,7 +69,7 @@ final class Publisher {
                 : push(node, create, attempt + 1);
     }
 
-    /** The view as it lies on a node. */
+    /** Returns the item that stores a view on a node. */
     static Item held(View view) {
         return Item.of(Kind.VALUE, view.text().getBytes(StandardCharsets.UTF_8), 0, 0);
     }

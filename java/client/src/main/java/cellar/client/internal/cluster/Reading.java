@@ -8,11 +8,11 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A read under way: who is asked for what, whether another node has to be asked as well, and which
- * answer counts.
+ * The state of a read: which node to ask, whether another node must be asked too, and which answer
+ * counts.
  *
- * <p>It sends nothing, so callers who wait on their own thread and those who go on take the same
- * steps: they have {@link #request} answered by {@link #asked} as long as {@link #goesOn}.
+ * <p>It sends nothing, so blocking and asynchronous callers share it. They send {@link #request} to
+ * {@link #asked} and repeat this while {@link #goesOn} returns true.
  */
 final class Reading<R extends @Nullable Object> {
     private final Watch watch;
@@ -25,7 +25,7 @@ final class Reading<R extends @Nullable Object> {
     private ReadOperation<R> request;
     private @Nullable ReadOperation<R> best;
 
-    /** Begins at {@code home} by {@code homes}; {@code read} is called once for each node. */
+    /** Starts at {@code home}, as in {@code homes}; calls {@code read} once for each node. */
     Reading(Watch watch, byte[] key, Homes homes, Replica home, Supplier<ReadOperation<R>> read) {
         this.watch = watch;
         this.key = key;
@@ -36,17 +36,17 @@ final class Reading<R extends @Nullable Object> {
         this.request = read.get();
     }
 
-    /** Who is asked. */
+    /** Returns the node to ask. */
     Replica asked() {
         return asked;
     }
 
-    /** What it is asked. */
+    /** Returns the request to send to it. */
     ReadOperation<R> request() {
         return request;
     }
 
-    /** Looks at the complete request; true if there is another one now, for another node. */
+    /** Evaluates the complete request; true if there is a new one, for another node. */
     boolean goesOn() {
         ReadOperation<R> before = best;
         if (before != null && !isNoAnswer(before, request)) {
@@ -68,15 +68,15 @@ final class Reading<R extends @Nullable Object> {
         return true;
     }
 
-    /** The request whose answer counts, once it does not go on. */
+    /** Returns the request whose answer counts, when {@link #goesOn} has returned false. */
     ReadOperation<R> answer() {
         ReadOperation<R> answer = best;
         return answer == null ? request : answer;
     }
 
     /**
-     * Whether it found nothing and the home may have been emptied meanwhile: a client that stood
-     * still may have asked a node that was out by then. Such a miss has to be read again.
+     * Whether the read missed and the home may have been emptied meanwhile: a client that was
+     * paused may have read from a node that is out. Such a miss must be read again.
      */
     boolean mayHaveMissed() {
         ReadOperation<R> answer = answer();
@@ -92,12 +92,12 @@ final class Reading<R extends @Nullable Object> {
         return all;
     }
 
-    /** A miss without a trace of a removal may be a loss. */
+    /** A miss without a tombstone may be a lost item. */
     private static boolean isEnough(ReadOperation<?> one) {
         return one.isCompletedExceptionally() ? !isNodesFault(one) : one.hit() || one.isGone();
     }
 
-    /** A miss at one node alone is no answer either, where the home has failed. */
+    /** If the home has failed, a miss at one other node is not final either. */
     private static boolean isNoAnswer(ReadOperation<?> one, ReadOperation<?> other) {
         return isNodesFault(other)
                 || one.isCompletedExceptionally() && other.isMiss() && !other.isGone();
@@ -112,7 +112,10 @@ final class Reading<R extends @Nullable Object> {
         }
     }
 
-    /** The answer of two; what only the second node has is added at home. */
+    /**
+     * Returns the better of two answers; an item that only the second node has is added at the
+     * home.
+     */
     private ReadOperation<R> better(ReadOperation<R> one, ReadOperation<R> other) {
         boolean missed = !one.isCompletedExceptionally();
         if (other.isCompletedExceptionally() || missed && other.isMiss()) {

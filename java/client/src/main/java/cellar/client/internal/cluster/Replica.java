@@ -5,7 +5,7 @@ import cellar.client.internal.Stages;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** One node of a replicated cluster, and what this client knows of it. */
+/** A node of a replicated cluster, and what this client knows about it. */
 final class Replica {
     private final String name;
     private final Peer home;
@@ -17,11 +17,11 @@ final class Replica {
     private volatile boolean refused;
 
     /**
-     * A node.
+     * Creates a node.
      *
-     * @param home for what only a home is asked: refuses a process that does not know the view
-     * @param copy for everything else
-     * @param told hears at each poll whether the node knows the view
+     * @param home for requests to a home; refuses a process that does not have the view
+     * @param copy for all other requests
+     * @param told called after each poll with whether the node has the view
      */
     Replica(String name, Peer home, Peer copy, CopyQueue queue, Consumer<Boolean> told) {
         this.name = name;
@@ -47,7 +47,7 @@ final class Replica {
         return queue;
     }
 
-    /** What its polls have told; for {@link Watch} only. */
+    /** Returns the results of its polls; for {@link Watch} only. */
     Seen seen() {
         return seen;
     }
@@ -64,7 +64,7 @@ final class Replica {
         filling = now;
     }
 
-    /** Whether another client is known to refuse that it is filled. */
+    /** Whether another client is known to refuse to have it filled. */
     boolean isRefused() {
         return refused;
     }
@@ -73,7 +73,7 @@ final class Replica {
         refused = now;
     }
 
-    /** Whether the node failed, rather than refused. */
+    /** Whether the node itself failed, rather than refused the request. */
     static boolean isNodesFault(Throwable failure) {
         CacheException known = Stages.known(failure);
         return known instanceof CacheException.Connection

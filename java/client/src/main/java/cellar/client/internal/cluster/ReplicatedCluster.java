@@ -26,24 +26,25 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Every node holds everything.
+ * Nodes that all have every item.
  *
- * <p>Each key has an order of the nodes, the same for all clients. The first that all clients
- * believe is the key's home: it is read, and changed before the caller gets an answer; the others
- * are told by a {@link CopyQueue}. {@link Watch} says whom all believe, {@link Changes} how items
- * are changed, {@link Copier} how copies only become later, {@link Filling} how a node comes back.
+ * <p>All clients derive the same order of the nodes from a key. The first node of it that is in is
+ * the key's home. It is read, and it is changed before the caller gets an answer; a {@link
+ * CopyQueue} copies the change to the other nodes. {@link Watch} decides which nodes are in, {@link
+ * Changes} how items are changed, {@link Copier} how copies only become newer, {@link Filling} how
+ * a node comes back.
  *
- * <p>A read that fails goes to the next node. A read that misses does too, and what it finds there
- * is added at home with the time it has left. A trace of a removal is an answer.
+ * <p>A read that fails or misses goes to the next node. An item found there is added at the home
+ * with its remaining TTL. A tombstone is a final answer.
  */
 public final class ReplicatedCluster extends Cluster {
     private static final Logger LOG = LoggerFactory.getLogger(ReplicatedCluster.class);
     private static final long CLOSE_MS_MAX = 2000;
 
-    /** A miss is read again at most so often while the key's home changes; then it is a miss. */
+    /** Limit of repeated reads of a miss while the key's home changes. */
     private static final int READS_AGAIN_MAX = 3;
 
-    /** A node's connections: for what only a home is asked, and for the rest. */
+    /** The connections of a node: for requests to a home, and for all others. */
     private record Member(Node node, Endpoint home, Endpoint copy, Replica replica) {}
 
     private final Settings settings;
@@ -54,7 +55,7 @@ public final class ReplicatedCluster extends Cluster {
     private final Map<String, Member> members = new ConcurrentHashMap<>();
     private boolean started;
 
-    /** Without nodes yet; {@code ticker} gives nanoseconds. */
+    /** Starts without nodes; {@code ticker} returns nanoseconds. */
     public ReplicatedCluster(Settings settings, Loops loops, int queuedMax, LongSupplier ticker) {
         this.settings = settings;
         this.loops = loops;
@@ -76,7 +77,8 @@ public final class ReplicatedCluster extends Cluster {
     }
 
     /**
-     * Loops that end cancel what waits; but callers may wait for it, and have to hear of the end.
+     * A loop that shuts down cancels scheduled tasks. Callers may wait for this one, so it then
+     * runs at once.
      */
     private static void schedule(Loops loops, long delay_ms, Runnable task) {
         try {
@@ -95,7 +97,7 @@ public final class ReplicatedCluster extends Cluster {
 
     // Nodes.
 
-    /** Uses these nodes from now on; a node that keeps its name may have another address. */
+    /** Sets the nodes; a node that keeps its name may have a new address. */
     public synchronized void use(List<Node> nodes) {
         Map<String, Node> named = new ConcurrentHashMap<>();
         nodes.forEach(node -> named.put(name(node), node));
@@ -147,7 +149,10 @@ public final class ReplicatedCluster extends Cluster {
         return new Member(node, home, copy, replica);
     }
 
-    /** A node that answers again is not waited for; of one that does not, the state is known. */
+    /**
+     * Reconnects at once to a node that has the view. Otherwise opens the first connection, to
+     * detect whether the node is up.
+     */
     private static void found(Endpoint home, boolean known) {
         if (known) {
             home.hurry();
@@ -198,7 +203,7 @@ public final class ReplicatedCluster extends Cluster {
         return watch.fresh(watch.ticks().now_ms() + settings.timeout().toMillis());
     }
 
-    /** Whether all nodes have everything; for tests. */
+    /** Whether all nodes have all items; for tests. */
     public boolean isWhole() {
         return watch.isFresh() && watch.homes().known().size() == members.size();
     }
@@ -243,7 +248,7 @@ public final class ReplicatedCluster extends Cluster {
         return new Reading<>(watch, key, homes, homeOf(homes, key), read);
     }
 
-    /** Completes when the reading does not go on. */
+    /** Completes when the read is finished. */
     private static <R extends @Nullable Object> CompletionStage<@Nullable Void> submit(
             Reading<R> reading) {
         return endpoint(reading.asked())
@@ -295,7 +300,7 @@ public final class ReplicatedCluster extends Cluster {
         for (Member member : members.values()) {
             parts.add(member.replica().copy().flush());
             if (watch.homes().view().state(member.replica().name()) != View.State.OUT) {
-                // Behind the flush on the same connection, so that the node knows the view again.
+                // Sent after the flush on the same connection, so that the node has the view again.
                 parts.add(watch.publisher().push(member.replica(), true));
             }
         }
@@ -303,7 +308,7 @@ public final class ReplicatedCluster extends Cluster {
                 .thenApply(done -> null);
     }
 
-    /** Changes that wait are sent, as far as their nodes can be reached. */
+    /** Sends the queued changes, as far as their nodes can be reached. */
     @Override
     public void close() {
         CompletableFuture<?> drained =

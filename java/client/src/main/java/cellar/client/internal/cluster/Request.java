@@ -7,9 +7,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * A change of an item.
  *
- * @param key the item's key
- * @param operation what a node is asked that holds the only copy
- * @param edit what becomes of the item where there are several
+ * @param key of the item
+ * @param operation creates the request to a node that has the only copy
+ * @param edit the change to the item on replicated nodes
  */
 @SuppressWarnings("ArrayRecordComponent")
 public record Request<R extends @Nullable Object>(

@@ -5,11 +5,11 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
-/** Nodes that are not asked any more, whose last answers are still waited for. */
+/** Nodes that get no more requests, but still have unanswered ones. */
 final class Retirement {
     private final Set<Endpoint> retired = ConcurrentHashMap.newKeySet();
 
-    /** Closes {@code endpoint} once requests that are on their way were answered or given up. */
+    /** Closes {@code endpoint} after the request time-out, when it has no unanswered requests. */
     void add(Endpoint endpoint) {
         retired.add(endpoint);
         long grace_ms = endpoint.settings().timeout().toMillis();

@@ -9,10 +9,11 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Ketama: which node a key belongs to, as libmemcached, twemproxy and spymemcached say it.
+ * The ketama ring of libmemcached, twemproxy and spymemcached: maps a key to a node.
  *
- * <p>Each node has points on a ring of 32 bits: MD5 of {@code name-0}, {@code name-1}, ... gives
- * four each, and weights decide how many. A key belongs to the first point at or after its own.
+ * <p>Each node has points on a ring of 32 bits. The MD5 of {@code name-0}, {@code name-1}, ...
+ * gives four points each; the weight determines how many hashes. A key belongs to the first point
+ * at or after its own.
  *
  * <p>Source: libmemcached's {@code MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED}; twemproxy's {@code
  * nc_ketama.c}. Test vectors: RingTest.
@@ -25,7 +26,7 @@ public final class Ring {
     private final long[] points;
     private final List<Node> nodes;
 
-    /** The ring of {@code nodes}, at least one. */
+    /** Creates the ring of {@code nodes}, at least one. */
     public Ring(List<Node> nodes) {
         this.nodes = List.copyOf(nodes);
         long weights = nodes.stream().mapToLong(Node::weight).sum();
@@ -43,7 +44,9 @@ public final class Ring {
         sortUnsigned();
     }
 
-    /** Points are unsigned; flipping the first bit lets signed numbers sort like them. */
+    /**
+     * Points are unsigned; inverting the highest bit makes signed numbers sort in the same order.
+     */
     private void sortUnsigned() {
         for (int i = 0; i < points.length; i++) {
             points[i] ^= Long.MIN_VALUE;
@@ -51,7 +54,10 @@ public final class Ring {
         Arrays.sort(points);
     }
 
-    /** Source: libmemcached counts in single precision and rounds down after a small addition. */
+    /**
+     * Source: libmemcached calculates in single precision and rounds down after adding a small
+     * value.
+     */
     private static int digests(int weight, long weights, int count) {
         float share = (float) weight / (float) weights;
         float digests = share * POINTS_PER_NODE / POINTS_PER_DIGEST * (float) count;
@@ -65,12 +71,12 @@ public final class Ring {
         return node.port() == Node.PORT ? node.host() : node.address();
     }
 
-    /** The node of {@code key}. */
+    /** Returns the node of {@code key}. */
     public Node node(byte[] key) {
         return nodes.get(index(key, 0));
     }
 
-    /** The nodes of {@code key} in the order in which one stands in for another. */
+    /** Returns the nodes of {@code key} in failover order. */
     public List<Node> order(byte[] key) {
         List<Node> order = new ArrayList<>();
         for (int step = 0; step < points.length && order.size() < nodes.size(); step++) {

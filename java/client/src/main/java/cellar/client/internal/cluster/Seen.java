@@ -1,6 +1,6 @@
 package cellar.client.internal.cluster;
 
-/** What the polls of one node have told. Belongs to {@link Watch}'s lock. */
+/** The results of the polls of one node. Guarded by {@link Watch}'s lock. */
 final class Seen {
     static final long NEVER_MS = Long.MIN_VALUE / 2;
 
@@ -16,7 +16,7 @@ final class Seen {
     private long blamedFrom_ms;
     private boolean excused;
 
-    /** A poll begins; false if one is under way. */
+    /** Starts a poll; false if one is in progress. */
     boolean begin() {
         if (polling) {
             return false;
@@ -25,7 +25,7 @@ final class Seen {
         return true;
     }
 
-    /** The poll that began then had an answer. */
+    /** The poll that started at {@code begun_ms} was answered. */
     void answered(long now_ms, long begun_ms) {
         polling = false;
         if (isSilent()) {
@@ -37,7 +37,7 @@ final class Seen {
         silentSince_ms = NEVER_MS;
     }
 
-    /** The poll had none; {@code excused} if that was no failure of the node. */
+    /** The poll was not answered; {@code excused} if that was not a failure of the node. */
     void unanswered(long now_ms, boolean excused) {
         polling = false;
         this.excused = excused;
@@ -49,49 +49,49 @@ final class Seen {
     }
 
     /**
-     * If the node is still silent when others answer what they are asked from then on, that is its
-     * own fault.
+     * If the node is still silent when others answer requests sent from this time on, the silence
+     * is its own fault.
      */
     void blamed(long from_ms) {
         blamedFrom_ms = Math.min(blamedFrom_ms, from_ms);
     }
 
-    /** When it was last asked something that it answered. */
+    /** Returns when the last answered poll was sent. */
     long answeredLast_ms() {
         return answeredLast_ms;
     }
 
-    /** Since when every poll has had an answer, if any has had none. */
+    /** Returns since when every poll has been answered, if any was not. */
     long answersSince_ms() {
         return answersSince_ms;
     }
 
-    /** Since when no poll has had an answer; {@link #NEVER_MS} if the last one had. */
+    /** Returns since when no poll has been answered; {@link #NEVER_MS} if the last one was. */
     long silentSince_ms() {
         return silentSince_ms;
     }
 
-    /** Whether the last poll failed, and not because the node did. */
+    /** Whether the last poll failed for a reason that is not the node's. */
     boolean isExcused() {
         return isSilent() && excused;
     }
 
-    /** See {@link #blamed}; without end as long as nothing says whose fault it is. */
+    /** See {@link #blamed}; the maximum value until that is called. */
     long blamedFrom_ms() {
         return blamedFrom_ms;
     }
 
-    /** Whether the last poll had an answer. */
+    /** Whether the last poll was answered. */
     boolean answers() {
         return answers;
     }
 
-    /** Whether the last poll had none. */
+    /** Whether the last poll was not answered. */
     boolean isSilent() {
         return silentSince_ms != NEVER_MS;
     }
 
-    /** Whether this is one of every so many answers. */
+    /** Whether the number of answers is a multiple of {@code every}. */
     boolean isTurn(int every) {
         return polls % every == 0;
     }
@@ -101,52 +101,52 @@ final class Seen {
         missing = 0;
     }
 
-    /** The node has no view; counted until it has, but not while the client gives it one. */
+    /** The node has no view; counted until it has one, but not while the client stores it. */
     void viewMissed() {
         missing++;
     }
 
-    /** From now until {@link #viewFound} the client gives the node the view. */
+    /** The client stores the view on the node from now until {@link #viewFound}. */
     void viewGiven() {
         missing = Integer.MIN_VALUE;
     }
 
-    /** Whether the client gives it the view. */
+    /** Whether the client is storing the view on the node. */
     boolean isBeingGiven() {
         return missing < 0;
     }
 
-    /** Whether so many answers in a row were without the view. */
+    /** Whether at least {@code times} answers in a row had no view. */
     boolean lacksView(int times) {
         return missing >= times;
     }
 
-    /** Whether it surely has no view: so many answers have said that, or there is none. */
+    /** Whether at least {@code times} answers in a row had no view, or the node does not answer. */
     boolean isBlank(int times) {
         return lacksView(times) || isSilent();
     }
 
-    /** The node has told its view after it was asked at {@code begun_ms}. */
+    /** The node sent its view in answer to a poll of {@code begun_ms}. */
     void heard(long begun_ms) {
         heard_ms = Math.max(heard_ms, begun_ms);
     }
 
-    /** When it was last asked for the view that it told. */
+    /** Returns when the last poll was sent that returned a view. */
     long heard_ms() {
         return heard_ms;
     }
 
-    /** Whether it has never told a view. */
+    /** Whether it has never sent a view. */
     boolean isUnheard() {
         return heard_ms == NEVER_MS;
     }
 
-    /** Whoever fills the node is at it. */
+    /** The claim of the client that fills the node was found. */
     void claimed() {
         unclaimed = 0;
     }
 
-    /** The claim of whoever fills it was not there; true if it was not so many times in a row. */
+    /** The claim was not found; true if it was not found {@code times} times in a row. */
     boolean claimMissed(int times) {
         unclaimed++;
         return unclaimed >= times;

@@ -11,10 +11,10 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Each key on one of several nodes, by a {@link Ring}.
+ * Each key is on one of several nodes, by a {@link Ring}.
  *
- * <p>With failover, the next node on the ring stands in for one that is down; without, its requests
- * fail. The nodes may change while requests go on.
+ * <p>With failover, the next node on the ring takes over the keys of a node that is down; without
+ * it, their requests fail. The nodes may change while requests are in progress.
  */
 public final class ShardedCluster extends Cluster {
     private record Members(@Nullable Ring ring, Map<Node, Endpoint> endpoints) {}
@@ -24,13 +24,13 @@ public final class ShardedCluster extends Cluster {
     private final Retirement retired = new Retirement();
     private volatile Members members = new Members(null, Map.of());
 
-    /** Begins without nodes; {@code connect} makes a node's endpoint. */
+    /** Starts without nodes; {@code connect} creates the endpoint of a node. */
     public ShardedCluster(Function<Node, Endpoint> connect, boolean failover) {
         this.connect = connect;
         this.failover = failover;
     }
 
-    /** Uses these nodes from now on; keeps the connections of those that stay. */
+    /** Sets the nodes; keeps the connections of those that stay. */
     public synchronized void use(List<Node> nodes) {
         Members before = members;
         Map<Node, Endpoint> endpoints = new HashMap<>();

@@ -3,14 +3,14 @@ package cellar.client.internal.cluster;
 import java.util.Collection;
 
 /**
- * Who is to blame when a node does not answer. Belongs to {@link Watch}'s lock.
+ * Decides whether a node that does not answer is at fault. Guarded by {@link Watch}'s lock.
  *
- * <p>A client that stands still for a while, or that its own network cuts off, hears no node, or
- * none in time; if it took that for their fault, it alone would put nearly all of them out. So a
- * node that has not answered in time is asked once more when all others have answered since, and is
- * to blame if they answer what they are asked a while later and it still has not. One that refuses
- * or ends its connection is to blame if all others answer after that. If others are silent too, it
- * takes longer: until one has answered all the while.
+ * <p>A client that was paused or is cut off gets answers from no node, or gets them late. If it
+ * took that for the nodes' fault, it alone would declare nearly all of them out. So a node that has
+ * not answered in time is asked once more when all others have answered since. It is at fault if
+ * the others answer a request of a while later and it still has not answered. A node that refuses
+ * or closes its connection is at fault if all others answer after that. If others are silent too,
+ * it takes longer: until another node has answered without a break.
  */
 final class Silence {
     private final Timing timing;
@@ -32,12 +32,14 @@ final class Silence {
         answered_ms = now_ms;
     }
 
-    /** A node has not answered in time, and no other has answered what it was asked last. */
+    /** A node has not answered in time, and no other node answered its last poll. */
     void hearsNobody() {
         deaf = true;
     }
 
-    /** A poll begins: of a silent node that may be the trial that shows whose fault it is. */
+    /**
+     * A poll starts; for a silent node it may be the one that shows whether the node is at fault.
+     */
     void asks(Seen node, Collection<Seen> others, long now_ms) {
         long since_ms = node.silentSince_ms();
         if (node.isSilent() && others.stream().allMatch(o -> o.answeredLast_ms() >= since_ms)) {
@@ -45,7 +47,7 @@ final class Silence {
         }
     }
 
-    /** Whether {@code node} is to blame for its silence, as far as {@code others} tell. */
+    /** Whether {@code node} is at fault for its silence, as far as {@code others} show. */
     boolean isItsOwn(Seen node, Collection<Seen> others) {
         if (!node.isSilent() || node.isExcused() || others.isEmpty()) {
             return false;
@@ -62,20 +64,25 @@ final class Silence {
         return !other.isSilent() && other.answeredLast_ms() >= from_ms + timing.doubt();
     }
 
-    /** Whether {@code other} was never silent with {@code node}, and answered what came later. */
+    /**
+     * Whether {@code other} was never silent together with {@code node} and has answered a later
+     * poll.
+     */
     private static boolean isWitness(Seen other, Seen node) {
         return !other.isSilent()
                 && other.answersSince_ms() <= node.silentSince_ms()
                 && other.answeredLast_ms() >= node.blamedFrom_ms();
     }
 
-    /** Whether {@code node} has been silent for this long while the client heard others. */
+    /**
+     * Whether {@code node} has been silent for this long while the client got answers from others.
+     */
     boolean lasts(Seen node, long now_ms, long silence_ms) {
         boolean hears = now_ms - answered_ms <= timing.lease();
         return hears && node.isSilent() && now_ms - since_ms(node) > silence_ms;
     }
 
-    /** Since when {@code node} has been silent to a client that hears. */
+    /** Returns since when {@code node} has been silent while the client got answers. */
     private long since_ms(Seen node) {
         return Math.max(node.silentSince_ms(), hearingSince_ms);
     }

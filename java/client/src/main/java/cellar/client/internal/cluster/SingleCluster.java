@@ -3,11 +3,11 @@ package cellar.client.internal.cluster;
 import cellar.client.internal.net.Endpoint;
 import java.util.List;
 
-/** One node. */
+/** A cluster of one node. */
 public final class SingleCluster extends Cluster {
     private final Endpoint endpoint;
 
-    /** All keys belong to {@code endpoint}. */
+    /** Uses {@code endpoint} for all keys. */
     public SingleCluster(Endpoint endpoint) {
         this.endpoint = endpoint;
     }

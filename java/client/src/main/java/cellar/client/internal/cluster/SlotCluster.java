@@ -26,27 +26,28 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Each key on the node that has its slot, in a cluster of Cellars or of Redis.
+ * Each key is on the node that owns its slot, in a Cellar or Redis cluster.
  *
- * <p>The map of slots is read once a second, and at once when a node sends a request elsewhere or
- * is lost. Until it is known the first node is asked, which sends elsewhere. A request that a node
- * has refused because of its slot was not executed, so it is sent again.
+ * <p>The client reads the slot map once a second, and at once when a node redirects a request or is
+ * lost. Until the map is known, requests go to the first node, which redirects them. A node that
+ * redirects or rejects a request because of its slot has not executed it, so the client sends it
+ * again.
  *
- * <p>Invariant: where a slot is another node's, its stay is another one before anybody is asked by
- * that map, and once a node has told that it has lost it, so that no local copy outlives its slot's
- * move; what did not move stays.
+ * <p>Invariant: no local copy outlives the move of its slot. The stay of a slot ends before any
+ * client thread uses the new owner, and when a node reports that it has lost the slot. Other slots
+ * keep their stay.
  */
 public final class SlotCluster extends Cluster {
-    /** How often the map is read. */
+    /** The interval between reads of the map. */
     private static final long LOOK_MS = 1000;
 
-    /** How long a node has for the map before the next one is asked. */
+    /** The time-out of a node's answer with the map, before the next node is asked. */
     private static final long TURN_MS = 300;
 
-    /** How often a request is sent at most. */
+    /** Limit of attempts to send a request. */
     private static final int ATTEMPTS_MAX = 6;
 
-    /** Pause before a request is sent once more while the nodes agree. */
+    /** The pause before a request is sent again, while the nodes agree on the owner of its slot. */
     private static final long PAUSE_MS = 50;
 
     private static final String[] REDIRECTIONS = {"-MOVED ", "-CLUSTERDOWN", "-TRYAGAIN"};
@@ -60,23 +61,23 @@ public final class SlotCluster extends Cluster {
     private final AtomicInteger turn = new AtomicInteger();
     private final ScheduledFuture<?> looks;
 
-    /** The first nodes, where the map does not have them. */
+    /** The initial nodes that the map does not contain. */
     private final Map<Node, Endpoint> spares = new HashMap<>();
 
-    /** The how many-th stay it is of each slot; never the same again. */
+    /** The number of the current stay of each slot; a number is not used again. */
     private final AtomicIntegerArray stays = new AtomicIntegerArray(SlotsOperation.SLOTS);
 
     private volatile Members members;
     private @Nullable CompletableFuture<@Nullable Void> reading;
 
-    /** Begins with {@code seeds}, some of the cluster's nodes. */
+    /** Starts with {@code seeds}, some of the cluster's nodes. */
     public SlotCluster(Function<Node, Endpoint> connect, List<Node> seeds, Loops loops) {
         this.connect = connect;
         this.loops = loops;
         this.seeds = List.copyOf(seeds);
         Map<Node, Endpoint> first = new HashMap<>();
         seeds.forEach(node -> first.computeIfAbsent(node, this::connected));
-        // Whichever is asked first sends elsewhere.
+        // Any node redirects to the owner.
         Endpoint[] owners = new Endpoint[SlotsOperation.SLOTS];
         Arrays.fill(owners, first.get(seeds.get(0)));
         members = new Members(List.of(), owners, first);
@@ -88,9 +89,9 @@ public final class SlotCluster extends Cluster {
     // The map.
 
     /**
-     * Reads the map anew, unless somebody does.
+     * Reads the map, unless a read is in progress.
      *
-     * <p>Asks one node after the other, each in turn first, until one tells.
+     * <p>Asks the nodes one after the other until one answers. Each read starts with the next node.
      */
     private synchronized CompletableFuture<@Nullable Void> refresh() {
         CompletableFuture<@Nullable Void> under = reading;
@@ -103,7 +104,7 @@ public final class SlotCluster extends Cluster {
         return next;
     }
 
-    /** Who may be asked for the map: the nodes of the last one, then the first ones. */
+    /** Returns the nodes to ask for the map: those of the last map, then the initial ones. */
     private List<Endpoint> askable() {
         Map<Node, Endpoint> known = members.endpoints;
         List<Endpoint> all = new ArrayList<>(known.values());
@@ -129,7 +130,7 @@ public final class SlotCluster extends Cluster {
                                         : ask(asked, at + 1, left - 1));
     }
 
-    /** Goes by this map from now on; false for one without slots. */
+    /** Uses this map from now on; false if it has no slots. */
     private synchronized boolean use(List<Range> ranges) {
         Members before = members;
         if (ranges.isEmpty()) {
@@ -147,8 +148,8 @@ public final class SlotCluster extends Cluster {
                             range.node(), same -> known == null ? connected(same) : known);
             Arrays.fill(owners, range.first(), range.last() + 1, node);
         }
-        // Before the map, so that what was tracked by the old one is not believed by the new one;
-        // and behind it, for who looked up a home between the two.
+        // Before the map is set, so that no copy tracked by the old map is valid with the new one.
+        // Again after it, for threads that looked up a home in between.
         endStays(before.owners, owners);
         members = new Members(List.copyOf(ranges), owners, endpoints);
         endStays(before.owners, owners);
@@ -161,7 +162,9 @@ public final class SlotCluster extends Cluster {
         return true;
     }
 
-    /** What was read of slots that are another node's is not believed any more. */
+    /**
+     * Ends the stays of slots that have another owner, so that copies of their items are invalid.
+     */
     private void endStays(Endpoint[] before, Endpoint[] after) {
         for (int slot = 0; slot < after.length; slot++) {
             if (before[slot] != after[slot]) {
@@ -186,7 +189,7 @@ public final class SlotCluster extends Cluster {
         return true;
     }
 
-    /** Nothing that the node has told of them before is believed; who has them says the map. */
+    /** Ends the stays of the lost slots and reads the map for their new owners. */
     @Override
     public synchronized void lost(Endpoint node, BitSet slots) {
         Endpoint[] owners = members.owners;
@@ -205,7 +208,7 @@ public final class SlotCluster extends Cluster {
 
                     @Override
                     public void back(Endpoint which) {
-                        // Whoever has its slots tells by the map.
+                        // The map shows which node owns its slots.
                     }
                 });
         return endpoint;
@@ -290,7 +293,7 @@ public final class SlotCluster extends Cluster {
         }
     }
 
-    /** Whether a node has not executed a request because of its slot, and it may be sent again. */
+    /** Whether a node rejected a request because of its slot, and it may be sent again. */
     private static boolean isElsewhere(Throwable failure, int attempt) {
         String said = refusal(failure);
         for (String redirection : REDIRECTIONS) {
@@ -307,7 +310,7 @@ public final class SlotCluster extends Cluster {
         return message == null ? "" : message;
     }
 
-    /** Completes when the request may be sent again: by a new map, or after a pause. */
+    /** Completes when the request may be sent again: with a new map, or after a pause. */
     private CompletableFuture<@Nullable Void> turned(Throwable failure, int attempt) {
         boolean moved = refusal(failure).startsWith(REDIRECTIONS[0]);
         if (moved && attempt == 1) {

@@ -3,7 +3,7 @@ package cellar.client.internal.cluster;
 import cellar.client.internal.wire.SlotsOperation;
 
 /**
- * Which slot a key has: the CRC16 of the part in its first braces, or of all of it.
+ * Calculates the slot of a key: the CRC16 of its hash tag, or of the whole key if it has none.
  *
  * <p>Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, "Hash tags" and
  * appendix A.
@@ -27,7 +27,7 @@ final class Slots {
         return table;
     }
 
-    /** The slot of {@code key}. */
+    /** Returns the slot of {@code key}. */
     static int of(byte[] key) {
         int from = 0;
         int to = key.length;

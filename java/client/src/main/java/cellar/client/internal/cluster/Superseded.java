@@ -1,6 +1,6 @@
 package cellar.client.internal.cluster;
 
-/** Homes that other clients may still use for a while. Belongs to {@link Watch}'s lock. */
+/** Former homes that other clients may still use for a while. Guarded by {@link Watch}'s lock. */
 final class Superseded {
     private final Homes homes;
     private final Homes between;
@@ -8,9 +8,11 @@ final class Superseded {
     private boolean told;
 
     /**
-     * They may be used until then, and until all nodes know better.
+     * Creates them. Clients may use them until {@code until_ms}, and until all nodes have a later
+     * view.
      *
-     * @param between those of all views that others may have seen between these homes and the next
+     * @param between the homes of all views that others may have seen between these homes and the
+     *     next
      */
     Superseded(Homes homes, Homes between, long until_ms) {
         this.homes = homes;
@@ -18,7 +20,7 @@ final class Superseded {
         this.until_ms = until_ms;
     }
 
-    /** All nodes know better, so all clients do when their leases have ended. */
+    /** All nodes have a later view; all clients have it when their leases have ended. */
     void told(long leasesEnd_ms) {
         if (!told) {
             told = true;
@@ -26,17 +28,17 @@ final class Superseded {
         }
     }
 
-    /** Whether nobody uses them any more. */
+    /** Whether no client uses them any more. */
     boolean isOver(long now_ms) {
         return told && until_ms <= now_ms;
     }
 
-    /** For how long they may still be used, as far as that is known. */
+    /** Returns for how long they may still be used, as far as that is known. */
     long left_ms(long now_ms) {
         return Math.max(until_ms - now_ms, told ? 0 : Watch.AGAIN_MS);
     }
 
-    /** How many nodes were in. */
+    /** Returns how many nodes were in. */
     int count() {
         return homes.count();
     }
@@ -46,12 +48,12 @@ final class Superseded {
         return homes.isIn(node);
     }
 
-    /** Until when they may be used; without end as long as not all nodes know better. */
+    /** Returns until when they may be used; the maximum value until all nodes have a later view. */
     long until_ms() {
         return told ? until_ms : Long.MAX_VALUE;
     }
 
-    /** Whether others may use another home of a key than {@code home}. */
+    /** Whether other clients may use a home of a key other than {@code home}. */
     boolean differs(Replica home, View now, long hash) {
         int number = homes.view().number(home.name());
         return homes.home(hash) != home

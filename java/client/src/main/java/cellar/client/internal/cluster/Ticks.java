@@ -1,8 +1,8 @@
 package cellar.client.internal.cluster;
 
-/** Time as the rules see it: it passes, and wakes. No clock on a wall has a say. */
+/** A monotonic clock with a timer; the rules never use wall-clock time. */
 interface Ticks {
-    /** Milliseconds since some moment. */
+    /** Returns milliseconds since an arbitrary moment. */
     long now_ms();
 
     /** Runs {@code task} after {@code delay_ms}, or earlier if the client is closed meanwhile. */

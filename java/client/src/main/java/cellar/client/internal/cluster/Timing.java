@@ -3,17 +3,17 @@ package cellar.client.internal.cluster;
 import java.time.Duration;
 
 /**
- * How long things take at most, in milliseconds.
+ * Intervals and limits of the rules, in milliseconds.
  *
- * @param poll how often each node is asked for the view
- * @param lease how long a view may be acted on after it was asked for
- * @param skipped how much longer ago one node of three or more may have answered
- * @param pause how long nobody writes to a new home; more than {@code lease}
- * @param settle how long a node that answers again may be at what it was asked before
- * @param again how long a node that has not answered in time is asked again while others answer
- * @param doubt how long several nodes have to be silent at once while another answers
- * @param giveUp when the last node that had everything is not waited for any more
- * @param fillMax how long a filling may take; less than traces of removals stay
+ * @param poll interval between requests for the view of each node
+ * @param lease how long a view may be used after it was requested
+ * @param skipped how much earlier one node of three or more may have answered
+ * @param pause how long no client writes to a new home; more than {@code lease}
+ * @param settle how long a node that answers again may take to execute earlier requests
+ * @param again how long after a node's time-out the other nodes are asked again
+ * @param doubt how long several nodes must be silent while another one answers
+ * @param giveUp when the client stops waiting for the last node that had everything
+ * @param fillMax limit for filling a node; less than the TTL of a tombstone
  */
 record Timing(
         long poll,

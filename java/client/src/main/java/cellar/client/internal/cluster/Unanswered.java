@@ -5,18 +5,18 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Items whose last change at home had no answer, so that it may have been made there and nowhere
- * else. As soon as the home answers, all others are told what it has; if it does not, it is out
- * before long, and what it had with it.
+ * Items whose last change had no answer from the home, which alone may have executed it. When the
+ * home answers again, its items are copied to all other nodes. If it does not, it is soon out, and
+ * its items are no longer used.
  */
 final class Unanswered {
     private static final int ITEMS_MAX = 10_000;
     private static final int ATTEMPTS_MAX = 100;
     private static final long AGAIN_MS = 100;
 
-    /** Tells all nodes but the home what that has of a key. */
+    /** Copies the home's item of a key to all other nodes. */
     interface Spread {
-        /** {@code found} at {@code home}, which is the home as it is in {@code homes}. */
+        /** Copies {@code found}, read from {@code home}, which is the home in {@code homes}. */
         void tell(Replica home, Homes homes, byte[] key, Found found);
     }
 

@@ -7,23 +7,23 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * What all clients say of the nodes together. Immutable.
+ * The state of all nodes, on which all clients agree. Immutable.
  *
- * <p>Each node has a number that only rises: in, out, being filled, in again, and so on. Of two
- * views both are true as far as they go; the higher number of each node is the later. So views can
- * be merged in any order, and no client has to be asked first.
+ * <p>Each node has a number that only increases: in, out, being filled, in again, and so on. The
+ * higher number of a node is the later state. So views can be merged in any order, without
+ * coordination between clients.
  *
- * <p>A second number of each node only rises, too: odd when a client requests that the node is
- * filled, even when one that does not list the node refuses it.
+ * <p>A second number of each node only increases, too. It is odd when a client requests that the
+ * node is filled, and even when a client that does not list the node has refused.
  */
 final class View {
-    /** Whether a node is believed. */
+    /** The state of a node. */
     enum State {
-        /** It has everything: read, changed, copied to. */
+        /** It has everything; clients read, change and copy to it. */
         IN,
-        /** It lacks changes: nobody asks it. */
+        /** It lacks changes; clients do not use it. */
         OUT,
-        /** It gets all changes, and what it lacks. */
+        /** It gets all changes and the items that it lacks. */
         FILLING
     }
 
@@ -43,7 +43,7 @@ final class View {
         this.number = numbers.values().stream().mapToInt(Integer::intValue).sum();
     }
 
-    /** The view with another state of {@code node}; the next one if it is the same already. */
+    /** Returns a view with this state of {@code node}; the node's number increases in any case. */
     View with(String node, State state) {
         TreeMap<String, Integer> changed = new TreeMap<>(numbers);
         int number = number(node) + 1;
@@ -54,19 +54,19 @@ final class View {
         return new View(changed, requests);
     }
 
-    /** The view with {@code node} in it, as it is at first. */
+    /** Returns a view that contains {@code node}, with its initial state. */
     View with(String node) {
         TreeMap<String, Integer> changed = new TreeMap<>(numbers);
         changed.putIfAbsent(node, 0);
         return new View(changed, requests);
     }
 
-    /** The view in which the filling of {@code node} is requested. */
+    /** Returns a view that requests that {@code node} is filled. */
     View requesting(String node) {
         return isRequested(node) ? this : nextRequest(node);
     }
 
-    /** The view in which no filling of {@code node} is requested. */
+    /** Returns a view that does not request that {@code node} is filled. */
     View refusing(String node) {
         return isRequested(node) ? nextRequest(node) : this;
     }
@@ -77,12 +77,12 @@ final class View {
         return new View(numbers, changed);
     }
 
-    /** Whether a client wants {@code node} filled, and none has refused that since. */
+    /** Whether a client has requested that {@code node} is filled and none has refused since. */
     boolean isRequested(String node) {
         return requests.getOrDefault(node, 0) % 2 == 1;
     }
 
-    /** What both say. */
+    /** Returns the higher numbers of both. */
     View merged(View other) {
         return new View(merged(numbers, other.numbers), merged(requests, other.requests));
     }
@@ -100,8 +100,8 @@ final class View {
     }
 
     /**
-     * In it every node is in that is in this view or in the {@code later} one, or may have been in
-     * any between, which others may have seen.
+     * Returns a view in which every node is in that is in this view or the {@code later} one, or
+     * may have been in between, in a view that other clients have seen.
      */
     View until(View later) {
         TreeMap<String, Integer> wide = new TreeMap<>();
@@ -119,7 +119,7 @@ final class View {
         return numbers.containsKey(node);
     }
 
-    /** All nodes that it tells of. */
+    /** Returns all nodes that it contains. */
     Set<String> nodes() {
         return Collections.unmodifiableSet(numbers.keySet());
     }
@@ -128,22 +128,22 @@ final class View {
         return State.values()[number(node) % STATES];
     }
 
-    /** Rises whenever the node's state changes. */
+    /** Returns the node's number; it increases with each change of the node's state. */
     int number(String node) {
         return numbers.getOrDefault(node, 0);
     }
 
-    /** Rises whenever anything changes. */
+    /** Returns a number that increases with each change. */
     int number() {
         return number;
     }
 
-    /** The nodes in this state. */
+    /** Returns the nodes in this state. */
     List<String> nodes(State state) {
         return numbers.keySet().stream().filter(node -> state(node) == state).toList();
     }
 
-    /** As it lies on the nodes: {@code number request node} in each line. */
+    /** Returns the text stored on the nodes: {@code number request node} in each line. */
     String text() {
         return text;
     }
@@ -162,7 +162,7 @@ final class View {
         return text.toString();
     }
 
-    /** Reads {@link #text}; a number that is none is 0. */
+    /** Parses {@link #text}; an invalid number is 0. */
     static View parse(String text) {
         TreeMap<String, Integer> numbers = new TreeMap<>();
         TreeMap<String, Integer> requests = new TreeMap<>();

@@ -16,12 +16,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps this client's view of the nodes the same as all others'.
+ * Keeps this client's view of the nodes the same as that of all other clients.
  *
- * <p>The view lies on every node. Each client asks all nodes for it many times a second, merges
- * what it reads, and tells the nodes what they lack. A view may be acted on for a short time after
- * it was asked for, the lease; who changes it waits for longer than that before he uses a new home.
- * So no two clients write to different homes of a key, however apart their clocks are.
+ * <p>Every node stores the view. Each client polls all nodes for it ten times a second, merges what
+ * it reads, and stores what a node lacks. A client may use a view for a short time after it
+ * requested it, the lease. After a change of the view, a client waits for longer than a lease
+ * before it uses a new home. So no two clients write to different homes of a key, whatever their
+ * clocks show.
  *
  * <p>Rules and proofs: docs/java-replication.md.
  */
@@ -35,7 +36,7 @@ final class Watch {
     private static final int MISSING_AT_FIRST_MAX = 30;
     private static final int CLAIM_LOOKS = 10;
 
-    /** Of so few nodes that are in all have to answer, of more all but one. */
+    /** With at most this many nodes in, all must answer for a lease; with more, all but one. */
     private static final int LEASE_BY_ALL_MAX = 2;
 
     static final long AGAIN_MS = 5;
@@ -58,7 +59,7 @@ final class Watch {
     private volatile @Nullable CacheException unfit;
     private boolean met;
 
-    /** {@code name} tells this client from others. */
+    /** {@code name} identifies this client. */
     Watch(String name, Ticks ticks, Timing timing, Runnable changed) {
         this.name = name;
         this.ticks = ticks;
@@ -104,7 +105,7 @@ final class Watch {
 
     // Members.
 
-    /** Begins with these nodes. */
+    /** Starts with these nodes. */
     void start(List<Replica> nodes) {
         View view = View.EMPTY;
         for (Replica node : nodes) {
@@ -115,7 +116,7 @@ final class Watch {
         tick();
     }
 
-    /** A node that was not there at the start: it has to be filled, unless others know better. */
+    /** Adds a node; it must be filled, unless other clients know its state. */
     void join(Replica node) {
         replicas.put(node.name(), node);
         View view = homes.view();
@@ -126,21 +127,21 @@ final class Watch {
         }
     }
 
-    /** The node has another address, where it has to be filled; it stays in the list meanwhile. */
+    /** The node has a new address, where it must be filled; it stays in the list meanwhile. */
     void move(Replica before, Replica now) {
         lost(before, "it is at another address");
         replicas.put(now.name(), now);
         renewed();
     }
 
-    /** The node is not used any more. */
+    /** Removes the node. */
     void leave(Replica node) {
         lost(node, "it is no longer among the nodes");
         replicas.remove(node.name(), node);
         renewed();
     }
 
-    /** This client lists other nodes than before. */
+    /** The list of nodes has changed. */
     private void renewed() {
         if (merge(homes.view())) {
             tell();
@@ -163,19 +164,19 @@ final class Watch {
         return closed;
     }
 
-    /** Whether it has to go on with its own nodes though only others have anything. */
+    /** Whether it must continue with its own nodes although only other nodes have items. */
     boolean isOrphaned() {
         return listed.isOrphaned(ticks.now_ms());
     }
 
     // Acting.
 
-    /** Whether the view may be acted on. */
+    /** Whether the view may be used. */
     boolean isFresh() {
         return !closed && ticks.now_ms() <= freshUntil_ms;
     }
 
-    /** How long a key with this hash must not be written to; 0 for not at all. */
+    /** Returns how long a key with this hash must not be changed; 0 if it may be. */
     long settlesIn_ms(long hash) {
         long now_ms = ticks.now_ms();
         if (now_ms >= settledAt_ms) {
@@ -196,7 +197,7 @@ final class Watch {
         }
     }
 
-    /** How long any key must not be written to; 0 for not at all. */
+    /** Returns how long any key must not be changed; 0 if all may be. */
     long settlesIn_ms() {
         long now_ms = ticks.now_ms();
         lock.lock();
@@ -209,14 +210,14 @@ final class Watch {
         }
     }
 
-    /** Whether {@code home} is the home of a key, and was since {@code before}, by a fresh view. */
+    /** Whether {@code home} is and was the key's home since {@code before}, by a fresh view. */
     boolean isHome(Replica home, Homes before, long hash) {
         return isFresh() && staysHome(home, before, hash);
     }
 
     /**
-     * The same by any view. A node that was out since then and came back is another home, and so is
-     * one that was not the home in between.
+     * As {@link #isHome}, with any view. A node that was out since then and came back counts as
+     * another home, and so does one that was not the home in between.
      */
     boolean staysHome(Replica home, Homes before, long hash) {
         Homes now = homes;
@@ -229,7 +230,7 @@ final class Watch {
                 && between.home(hash) == home;
     }
 
-    /** Completes when the view may be acted on; fails if it may not by {@code until_ms}. */
+    /** Completes when the view may be used; fails if that takes until {@code until_ms}. */
     CompletableFuture<@Nullable Void> fresh(long until_ms) {
         CompletableFuture<@Nullable Void> done = new CompletableFuture<>();
         fresh(until_ms, done);
@@ -335,20 +336,20 @@ final class Watch {
         }
     }
 
-    /** Whether an answer did not come in time, now or before the node was taken to be down. */
+    /** Whether an answer was late, now or when the node was declared down. */
     private static boolean isLate(CacheException known) {
         return known instanceof CacheException.Timeout
                 || known.getCause() instanceof CacheException.Timeout;
     }
 
-    /** A request had no answer: finds out at once whether the node has failed. */
+    /** A request had no answer: polls the node at once to see whether it has failed. */
     void suspect(Replica node) {
         if (answers(node, 0)) {
             poll(node);
         }
     }
 
-    /** Whether it has answered every poll for so long. */
+    /** Whether it has answered every poll for this long. */
     private boolean answers(Replica node, long for_ms) {
         lock.lock();
         try {
@@ -359,7 +360,7 @@ final class Watch {
         }
     }
 
-    /** Nodes whose silence is their own fault are out. */
+    /** Declares nodes out whose silence is their own fault. */
     private void blame() {
         List<Replica> blamed;
         lock.lock();
@@ -377,12 +378,12 @@ final class Watch {
                 && silence.isItsOwn(node.seen(), others(node));
     }
 
-    /** What is seen of the others that are in. */
+    /** Returns the poll results of the other nodes that are in. */
     private List<Seen> others(Replica node) {
         return homes.known().stream().filter(other -> other != node).map(Replica::seen).toList();
     }
 
-    /** The view that lies on a node. */
+    /** Returns the view in a node's item. */
     View read(Item item) {
         String text = new String(item.value(), StandardCharsets.UTF_8);
         View known = homes.view();
@@ -413,7 +414,7 @@ final class Watch {
         }
     }
 
-    /** A node without the view is another process than it was, or all of them begin. */
+    /** Handles a node without the view: it is another process, or all nodes are new. */
     private void withoutView(Replica node) {
         boolean first;
         boolean last;
@@ -425,7 +426,7 @@ final class Watch {
             if (node.seen().isBeingGiven()) {
                 return;
             }
-            // Where nothing has ever failed, another client may just be telling the nodes.
+            // If no node has ever failed, another client may be storing the first view now.
             boolean fresh = homes.view().number() == 0 && node.seen().isUnheard();
             int missingMax = fresh ? MISSING_AT_FIRST_MAX : MISSING_MAX;
             if (!first && (!met || !node.seen().lacksView(missingMax))) {
@@ -463,8 +464,8 @@ final class Watch {
     }
 
     /**
-     * All nodes but one must have told their view since, and that one not long before; of two,
-     * both.
+     * Renews the lease: all nodes but one must have sent their view since, and that one not long
+     * before; of two nodes, both.
      */
     private void renewLease() {
         long[] heard =
@@ -481,8 +482,8 @@ final class Watch {
     // Telling.
 
     /**
-     * A copy has had no answer for so long. If the node has answered everything else meanwhile, it
-     * is out; if it answers nothing, that is for {@link Silence} to say.
+     * A copy has had no answer for {@code for_ms}. If the node has answered all polls meanwhile, it
+     * is out; if it answers nothing, {@link Silence} decides.
      */
     void undelivered(Replica node, long for_ms, String why) {
         if (for_ms > timing.doubt() && answers(node, timing.doubt())) {
@@ -492,7 +493,7 @@ final class Watch {
         }
     }
 
-    /** The node lacks a change, or is another process than it was. */
+    /** The node lacks a change, or is another process than before: declares it out. */
     void lost(Replica node, String why) {
         lock.lock();
         try {
@@ -511,7 +512,8 @@ final class Watch {
     }
 
     /**
-     * Tells all nodes, again and again until all that are used know: a lease later all clients do.
+     * Publishes the view and repeats that until all nodes in use have it. One lease later all
+     * clients have it.
      */
     private void tell() {
         Superseded last = lastSuperseded();
@@ -522,7 +524,8 @@ final class Watch {
                             if (failure == null) {
                                 told(last);
                             } else if (!closed && last == lastSuperseded()) {
-                                // Whoever has changed the view since tells of this change too.
+                                // A client that has changed the view since publishes this change
+                                // too.
                                 ticks.later(timing.poll(), this::tell);
                             }
                         });
@@ -537,7 +540,7 @@ final class Watch {
         }
     }
 
-    /** All nodes know a later view than this, and than those before it. */
+    /** All nodes have a later view than this one and those before it. */
     private void told(@Nullable Superseded last) {
         lock.lock();
         try {
@@ -554,7 +557,7 @@ final class Watch {
                 later |= before == last;
                 settled_ms = Math.max(settled_ms, before.until_ms());
             }
-            // At once: callers read it without the lock.
+            // Set at once, because callers read it without the lock.
             settledAt_ms = settled_ms;
         } finally {
             lock.unlock();
@@ -562,8 +565,9 @@ final class Watch {
     }
 
     /**
-     * How long others may act on {@code before} though all nodes that are not out know better:
-     * longer if there is only one that this client can tell, which they need not hear.
+     * Returns how long other clients may use {@code before} although all nodes that are not out
+     * have a later view. It is longer if only one of its nodes is in this client's list, because
+     * the others need no answer from that one.
      */
     private long lease_ms(Superseded before) {
         long told = replicas.values().stream().filter(before::hadIn).count();
@@ -571,7 +575,7 @@ final class Watch {
         return timing.lease() + (heard ? 0 : timing.skipped());
     }
 
-    /** Takes over what {@code other} says; true if that is more than was known. */
+    /** Merges {@code other}; true if it contained something new. */
     boolean adopt(View other) {
         boolean more = other != homes.view() && merge(other);
         if (more) {
@@ -639,7 +643,7 @@ final class Watch {
         }
     }
 
-    /** A filling without a claim has no end. */
+    /** A filling without a claim was abandoned, so the node is out again. */
     private void claimSeen(Replica node, int number, Found found) {
         Item claim = found.item();
         boolean claimed = claim != null && claim.value().length > 0;
@@ -653,7 +657,8 @@ final class Watch {
     }
 
     /**
-     * If the only node that has everything does not come back, another goes on with what it has.
+     * If the only node that has everything does not come back, another node replaces it with the
+     * items that it has.
      */
     private void replaceLast() {
         Replica heir = null;

@@ -7,9 +7,9 @@ import java.io.IOException;
 import java.util.zip.GZIPInputStream;
 import java.util.zip.GZIPOutputStream;
 
-/** The compression of older clients. */
+/** The compression of spymemcached and of whalin's client. */
 final class Gzip {
-    /** What a small value may claim to be once it is decompressed. */
+    /** Limit of a decompressed value. */
     private static final int BYTES_MAX = 64 << 20;
 
     private Gzip() {}

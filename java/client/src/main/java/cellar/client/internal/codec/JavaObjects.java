@@ -16,14 +16,14 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Java's serialisation of declared classes.
+ * Java serialisation of declared classes.
  *
- * <p>A class that is not declared is neither written nor looked up, let alone made: its name is
- * refused as it is read. No array is longer, and no more objects are made, than the bytes can hold,
- * and objects do not lie in each other without end.
+ * <p>A class that is not declared is neither written nor loaded: reading rejects its name. The
+ * length of an array and the number of objects are limited by the number of bytes, and the nesting
+ * depth is limited.
  */
 final class JavaObjects {
-    /** Deeper than values are, and so little that sets in sets are compared in a moment. */
+    /** Deeper than values are, but low enough that comparing nested sets takes little time. */
     private static final int DEPTH_MAX = 24;
 
     private final JavaClasses declared;

@@ -25,12 +25,12 @@ public final class JsonCodec<T> implements Codec<T> {
         reader = MAPPER.readerFor(type);
     }
 
-    /** The codec of {@code type}. */
+    /** Returns the codec of {@code type}. */
     public static <T> JsonCodec<T> of(Class<T> type) {
         return new JsonCodec<>(MAPPER.constructType(type));
     }
 
-    /** The codec of lists of {@code type}. */
+    /** Returns the codec of lists of {@code type}. */
     public static <T> JsonCodec<List<T>> listOf(Class<T> type) {
         return new JsonCodec<>(MAPPER.getTypeFactory().constructCollectionType(List.class, type));
     }
@@ -58,7 +58,7 @@ public final class JsonCodec<T> implements Codec<T> {
         }
     }
 
-    /** The value that {@code tree} is. */
+    /** Returns the value of {@code tree}. */
     T decode(JsonNode tree) {
         try {
             return reader.readValue(tree);

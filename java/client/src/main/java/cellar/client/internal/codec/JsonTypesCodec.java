@@ -13,8 +13,8 @@ import java.util.regex.Pattern;
 /**
  * Values of several declared classes as JSON: {@code {"type":"user","value":{...}}}.
  *
- * <p>The name stands for a class that was declared, never for one that a value names, so what is in
- * the cache cannot choose what is made of it.
+ * <p>The name identifies a declared class and is never a class name, so the content of the cache
+ * cannot select another class.
  */
 public final class JsonTypesCodec implements Codec<Object> {
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_.-]+");
@@ -23,9 +23,9 @@ public final class JsonTypesCodec implements Codec<Object> {
     private final Map<Class<?>, String> names = new HashMap<>();
 
     /**
-     * The codec of {@code types}, by name.
+     * Creates the codec of {@code types}, by name.
      *
-     * @throws IllegalArgumentException if a name is no word, or a class has two of them
+     * @throws IllegalArgumentException if a name is not a word, or a class has two names
      */
     public JsonTypesCodec(Map<String, ? extends Class<?>> types) {
         types.forEach(
@@ -54,7 +54,7 @@ public final class JsonTypesCodec implements Codec<Object> {
         return new Encoded(bytes.toByteArray(), 0);
     }
 
-    /** {@code value} is of the class with this name. */
+    /** Encodes {@code value}, of the class with this name. */
     @SuppressWarnings("unchecked")
     private byte[] encode(String name, Object value) {
         return ((JsonCodec<Object>) byName.get(name)).encode(value).bytes();

@@ -10,8 +10,8 @@ import java.util.Date;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The flags of whalin's client: one bit for each type, 2 for compressed, 8 for serialised; its 3.0
- * has 0 for that, and reads both.
+ * The flags of whalin's client: one bit for each type, 2 for compressed, 8 for serialised. Its
+ * version 3.0 writes 0 for serialised, and reads both.
  *
  * <p>Numbers are big-endian in full length. Source: Memcached-Java-Client 2.0.1 and 3.0.2,
  * NativeHandler, MemCachedClient.
@@ -36,7 +36,7 @@ public final class WhalinCodec implements Codec<Object> {
     private final @Nullable JavaObjects objects;
     private final int compressedFrom;
 
-    /** Values as {@code options} allow them. */
+    /** Creates the codec with these options. */
     public WhalinCodec(WhalinOptions options) {
         JavaClasses classes = options.javaClasses();
         objects = classes == null ? null : new JavaObjects(classes);
@@ -148,7 +148,7 @@ public final class WhalinCodec implements Codec<Object> {
         return objects.read(bytes);
     }
 
-    /** What a server counts has no flags; a serialised object begins with 0xaced. */
+    /** A server's counter has no flags; a serialised object begins with 0xaced. */
     private static boolean isDigits(byte[] bytes) {
         for (byte b : bytes) {
             if (b < '0' || b > '9') {

@@ -6,14 +6,14 @@ import org.jspecify.annotations.Nullable;
 /**
  * A local copy.
  *
- * @param form what made the value of the bytes; only those who read in the same form may have it
- * @param value null for the knowledge that there is no item
- * @param version of the item, 0 if not known
- * @param link the connection that told the version; null if none can confirm it
- * @param seen_ns when the server last said so
+ * @param form the function that decoded the value; only reads with the same form may use it
+ * @param value null if the server has no item
+ * @param version of the item, 0 if unknown
+ * @param link the connection that delivered the version; null if none can confirm it
+ * @param seen_ns when the server last sent or confirmed it
  * @param ends_ns when the item expires; {@link #FOREVER} if it does not
- * @param weight_bytes what the copy counts for
- * @param ticket proof that changes are told of; null if they are not
+ * @param weight_bytes its share of the limit in bytes
+ * @param ticket shows that the key is tracked; null if it is not
  */
 record Entry(
         Object form,

@@ -23,19 +23,20 @@ import org.jspecify.annotations.Nullable;
 /**
  * Copies of some items in this process, for all views of a client.
  *
- * <p>A copy is served if the server confirmed it no longer ago than the caller allows, if it has
- * not expired, and, with tracking, only while changes are certain to be told of. Without tracking
- * an older copy is confirmed by its version on the connection that told it, so that its value need
- * not come again; over any other it comes, because versions are a process's own. A copy is served
- * to those who read in its form; who reads in another form replaces it.
+ * <p>A copy is returned if the server confirmed it at most {@code localTtl} ago and it has not
+ * expired. With tracking, the invalidation connection must also be known to work. Without tracking,
+ * an older copy is revalidated by its version, on the connection that delivered it; an unchanged
+ * value is not sent again. Another connection sends the value, because each server process counts
+ * its own versions. A copy is returned only to reads in its form; a read in another form replaces
+ * it.
  *
- * <p>Invariant: nothing read before an invalidation is kept after it. A read registers a flight
- * first; whoever invalidates removes the flight before the copy; a flight puts its copy only while
- * it is registered, in one step with checking that.
+ * <p>Invariant: no value read before an invalidation is kept after it. A read registers a flight
+ * first. An invalidation removes the flight before the copy. A flight stores its copy only while it
+ * is registered, atomically with that check.
  */
 public final class LocalCache {
     /**
-     * How a view makes values of what was read; one object for each view.
+     * Decodes the value of a read; each view has one object.
      *
      * @param <V> type of the values
      */
@@ -43,7 +44,7 @@ public final class LocalCache {
 
     private static final int ENTRY_BYTES = 96;
 
-    /** What a read is kept by; {@code leased} ones keep values only. */
+    /** A registered read; {@code leased} reads keep values only, not misses. */
     private static final class Flight {
         final CompletableFuture<@Nullable Object> result = new CompletableFuture<>();
         final Form<?> form;
@@ -79,12 +80,18 @@ public final class LocalCache {
                         .build();
     }
 
-    /** How old a copy may be where a call does not say; null if such calls are not for it. */
+    /**
+     * Returns the maximum age of a copy for calls without a {@code localTtl}; null if these do not
+     * use the cache.
+     */
     public @Nullable Duration localTtl() {
         return localTtl;
     }
 
-    /** The value of a copy that may be served at once; null if there is none, or no item. */
+    /**
+     * Returns the value of a copy that is fresh enough; null if there is none, or if it shows that
+     * there is no item.
+     */
     public <V> @Nullable V peek(String key, Duration localTtl, Form<V> form) {
         Entry copy = copies.getIfPresent(key);
         if (copy == null || copy.value() == null || !serves(copy, form, now(), localTtl)) {
@@ -94,7 +101,7 @@ public final class LocalCache {
         return value(copy);
     }
 
-    /** A local copy, or what the server says; see {@code CacheClient.get}. */
+    /** Returns a local copy or reads from the server; see {@code CacheClient.get}. */
     public <V> CompletionStage<@Nullable V> get(String key, Duration localTtl, Form<V> form) {
         long now_ns = now();
         Entry copy = copies.getIfPresent(key);
@@ -118,8 +125,8 @@ public final class LocalCache {
     }
 
     /**
-     * Reads by {@code reader}, once changes are told of, and keeps a copy if a value is found that
-     * nobody is to replace. For reads that ask for a lease.
+     * Reads with {@code reader} after the key is tracked, and keeps a copy of a value unless it is
+     * about to be replaced. For reads that request a lease.
      */
     public <V> CompletionStage<ReadOperation<?>> through(
             String key, Form<V> form, Supplier<CompletionStage<ReadOperation<?>>> reader) {
@@ -135,7 +142,7 @@ public final class LocalCache {
         return ticker.getAsLong();
     }
 
-    /** Only what a form has made is given to those who read in it. */
+    /** Safe, because a value is returned only to reads in the form that decoded it. */
     @SuppressWarnings("unchecked")
     private static <V> @Nullable V value(Entry copy) {
         return (V) copy.value();
@@ -154,7 +161,7 @@ public final class LocalCache {
                 && (tracking == null || ticket != null && ticket.isGood(core.cluster()));
     }
 
-    /** More than 292 years are for ever. */
+    /** Longer durations than 292 years are unlimited. */
     private static long nanos(Duration duration) {
         boolean fits = duration.getSeconds() < Long.MAX_VALUE / 1_000_000_000 - 1;
         return fits ? duration.toNanos() : Long.MAX_VALUE;
@@ -182,7 +189,7 @@ public final class LocalCache {
                         });
     }
 
-    /** Asks for the value, or first whether {@code old} still is it. */
+    /** Reads the value, or revalidates {@code old}. */
     private CompletionStage<ReadOperation<?>> read(byte[] key, @Nullable Entry old) {
         try {
             int wanted =
@@ -242,7 +249,7 @@ public final class LocalCache {
         if (ticket != null && ticket.ttl_ms() >= 0) {
             ends_ns = asked_ns + ticket.ttl_ms() * 1_000_000;
         } else if (read.hit() && read.ttl_s() != MetaLine.FOREVER) {
-            // Servers round up: the item may end up to a second sooner than they say.
+            // Servers round up, so the item may expire up to a second before its TTL in seconds.
             ends_ns = asked_ns + Math.max(0, read.ttl_s() - 1) * 1_000_000_000;
         }
         int weight = ENTRY_BYTES + key.length() + (bytes == null ? 0 : bytes.length);
@@ -273,21 +280,21 @@ public final class LocalCache {
                 });
     }
 
-    /** Drops the copy; a read that is under way will not be kept. */
+    /** Drops the copy; the result of a read in progress is not kept. */
     public void forget(String key) {
         flights.remove(key);
         copies.invalidate(key);
     }
 
-    /** The server told of a change. */
+    /** The server sent an invalidation of the key. */
     void invalidated(String key) {
         metrics.invalidated();
         forget(key);
     }
 
     /**
-     * A node told that something may have been missed: copies that are void by that are dropped,
-     * which nobody is served any more. A read that is under way finds its own when it ends.
+     * A node reported that invalidations may have been lost. Drops the copies that are void because
+     * of that and are not returned any more. A read in progress checks its own copy when it ends.
      */
     void voided() {
         copies.asMap()
@@ -295,14 +302,14 @@ public final class LocalCache {
                 .removeIf(copy -> copy.ticket() != null && copy.ticket().isVoid(core.cluster()));
     }
 
-    /** Drops all copies; reads that are under way will not be kept. */
+    /** Drops all copies; the results of reads in progress are not kept. */
     public void forgetAll() {
         flushes.incrementAndGet();
         flights.clear();
         copies.invalidateAll();
     }
 
-    /** How many copies there are, about. */
+    /** Returns the approximate number of copies. */
     public long size() {
         return copies.estimatedSize();
     }

@@ -10,7 +10,10 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/** Tracking on every node, each by a connection of its own, opened with the first read there. */
+/**
+ * Tracking with a separate connection to each node, opened when the client is built, and to a new
+ * node with the first read from it.
+ */
 public final class RespTracking implements Tracking {
     private final Core core;
     private final LocalCacheOptions options;
@@ -22,7 +25,7 @@ public final class RespTracking implements Tracking {
         this.options = options;
     }
 
-    /** The local cache of a client. */
+    /** Creates the local cache of a client. */
     public static LocalCache cache(Core core, LocalCacheOptions options) {
         if (options.trackingPort() == 0) {
             return new LocalCache(core, options.bytesMax(), options.localTtl(), null);
@@ -35,7 +38,7 @@ public final class RespTracking implements Tracking {
         return cache;
     }
 
-    /** Connections to nodes that have left the cluster end by themselves. */
+    /** The connection to a node that has left the cluster closes itself. */
     private TrackingConnection connection(Endpoint endpoint) {
         LocalCache told = cache;
         if (told == null) {

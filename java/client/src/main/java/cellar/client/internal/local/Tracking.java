@@ -4,38 +4,40 @@ import cellar.client.internal.cluster.Cluster;
 import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
-/** A way to be told of changes. */
+/** Server-assisted invalidation of local copies. */
 interface Tracking extends AutoCloseable {
     /**
-     * That changes of one key are told of since before it was read.
+     * Shows that a key has been tracked since before it was read.
      *
-     * @param source who tells
-     * @param epoch the source's epoch; a copy of an earlier one may be old
-     * @param stay of the key at its home in the cluster, from before that was looked up
-     * @param ttl_ms what the item had left; -1 for ever, -2 if there was none
+     * @param source the connection that receives the invalidations
+     * @param epoch of the source; a copy of an earlier epoch may be stale
+     * @param stay of the key at its home in the cluster, read before the home was looked up
+     * @param ttl_ms remaining TTL of the item; -1 if it does not expire, -2 if there is none
      */
     record Ticket(Source source, int epoch, long stay, long ttl_ms) {
-        /** Whether nothing can have been missed since. */
+        /** Whether no invalidation can have been lost since. */
         boolean isGood(Cluster cluster) {
             return cluster.lasts(stay) && source.epoch() == epoch && source.isAlive();
         }
 
-        /** Whether it is never good again. */
+        /** Whether it can never be good again. */
         boolean isVoid(Cluster cluster) {
             return !cluster.lasts(stay) || source.epoch() != epoch;
         }
     }
 
-    /** One connection on which changes are told. */
+    /** A connection that receives invalidations. */
     interface Source {
-        /** Changes when something may have been missed. */
+        /** Returns a number that changes when invalidations may have been lost. */
         int epoch();
 
         /** Whether the connection is known to work. */
         boolean isAlive();
     }
 
-    /** Asks to be told of changes of {@code key}; null if that is not possible at the moment. */
+    /**
+     * Requests tracking of {@code key}; the result is null if that is not possible at the moment.
+     */
     CompletionStage<@Nullable Ticket> track(byte[] key);
 
     @Override

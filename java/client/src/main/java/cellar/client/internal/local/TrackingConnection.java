@@ -28,26 +28,27 @@ import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The connection on which one server tells of changes, in RESP3.
+ * The RESP3 connection on which one server sends invalidations.
  *
- * <p>A key is tracked by asking for its remaining time ({@code PTTL}), which the server counts as a
- * read; the value itself is read after the reply, so every later change is told of. Whatever may
- * have lost a message (a broken connection, silence, a flush) begins a new epoch, which ends all
- * copies of the old one at once. A Cellar that has lost slots of a cluster says which.
+ * <p>To track a key, the client reads its remaining TTL ({@code PTTL}), which the server counts as
+ * a read. It reads the value after this reply, so the server reports every later change. Any event
+ * that may have lost an invalidation (a broken connection, silence, a flush) starts a new epoch,
+ * which ends all copies of the old one at once. A Cellar server that has lost slots of a cluster
+ * reports which.
  */
 final class TrackingConnection implements Tracking.Source {
-    /** Silence for so long makes the connection ask for a sign of life. */
+    /** After this long without a reply the connection sends a {@code PING}. */
     static final long PING_MS = 500;
 
-    /** Copies are served for so long after the last question that was answered. */
+    /** Copies are returned for this long after the last answered request was sent. */
     static final long ALIVE_NS_MAX = 2_000_000_000;
 
     private static final int WAITING_MAX = 1 << 16;
 
-    /** What it says that it understands, and what tells of slots that a node has lost. */
+    /** The capability for, and the name of, the push message of slots that a node has lost. */
     private static final String LOST_SLOTS = "invalidate-slots";
 
-    /** Nobody waits longer for a reply; values are then read without being kept. */
+    /** Longest wait for a reply; after that values are read without being kept. */
     private static final long PATIENCE_NS = 200_000_000;
 
     private static final long TICK_MS = 100;
@@ -62,7 +63,7 @@ final class TrackingConnection implements Tracking.Source {
     private final Backoff backoff;
     private final ScheduledFuture<?> pings;
 
-    /** A question that has had no reply, and when it was asked by the cache's clock. */
+    /** A request without a reply, and when it was sent, by the cache's clock. */
     private record Asked(CompletableFuture<@Nullable Object> reply, long at_ns) {}
 
     private final ArrayDeque<Asked> waiting = new ArrayDeque<>();
@@ -70,10 +71,10 @@ final class TrackingConnection implements Tracking.Source {
     private volatile boolean ready;
     private volatile long alive_ns;
 
-    /** Whether replies are overdue: then nothing can be tracked until one comes. */
+    /** Whether replies are overdue; no key can be tracked until one arrives. */
     private volatile boolean stuck;
 
-    /** Since when the first of {@link #waiting} has been the first, by the system's clock. */
+    /** Since when the first of {@link #waiting} has been the first, by {@link System#nanoTime}. */
     private long first_ns;
 
     private volatile boolean closed;
@@ -153,7 +154,8 @@ final class TrackingConnection implements Tracking.Source {
             send(hello, words("HELLO", "3"));
         }
         if (cluster.hasSlots()) {
-            // Whoever does not know it refuses it, and tells that all may have changed.
+            // A server without this capability rejects it, and reports that everything may have
+            // changed.
             send(new CompletableFuture<>(), words("CLIENT", "CAPA", LOST_SLOTS));
         }
         send(on, words("CLIENT", "TRACKING", "ON"));
@@ -199,7 +201,7 @@ final class TrackingConnection implements Tracking.Source {
 
     private void tick() {
         if (ready && !waiting.isEmpty() && System.nanoTime() - first_ns > PATIENCE_NS) {
-            // Their replies may still come, and are counted off then.
+            // These replies may still arrive; they are matched with their requests then.
             stuck = true;
             waiting.forEach(asked -> asked.reply.complete(null));
         }
@@ -236,15 +238,15 @@ final class TrackingConnection implements Tracking.Source {
                 if (asked == null) {
                     throw new CacheException.Protocol("a reply that nobody asked for");
                 }
-                // What was told before the question has come; bytes may have been on the way for
-                // long.
+                // Invalidations sent before this request have arrived; this reply may have been
+                // delayed.
                 alive_ns = asked.at_ns;
                 asked.reply.complete(message);
             }
         }
     }
 
-    /** A null in place of the keys means all of them; then the server has forgotten them too. */
+    /** Null instead of keys means all keys; then the server tracks none of them any more. */
     private void pushed(List<@Nullable Object> parts) {
         if (!parts.isEmpty() && LOST_SLOTS.equals(parts.get(0))) {
             lostSlots(parts.size() < 2 ? null : parts.get(1));
@@ -262,7 +264,7 @@ final class TrackingConnection implements Tracking.Source {
         }
     }
 
-    /** The first and the last of each run of slots; anything else means that all may be lost. */
+    /** Parses the first and last slot of each range; anything else means that all may be lost. */
     private void lostSlots(@Nullable Object said) {
         List<?> numbers = said instanceof List<?> list ? list : List.of(-1L);
         BitSet slots = new BitSet(SlotsOperation.SLOTS);
@@ -279,7 +281,7 @@ final class TrackingConnection implements Tracking.Source {
         cache.voided();
     }
 
-    /** One of the numbers; -1 if it is no slot. */
+    /** Returns one of the numbers; -1 if it is not a slot. */
     private static long slot(List<?> numbers, int index) {
         Object number = index < numbers.size() ? numbers.get(index) : null;
         return number instanceof Long slot && slot < SlotsOperation.SLOTS ? slot : -1;

@@ -3,13 +3,13 @@ package cellar.client.internal.net;
 import cellar.client.CacheException;
 import cellar.client.internal.wire.Operation;
 
-/** An operation on its way over a connection. */
+/** An operation in progress on a connection. */
 class Call {
     private final Operation<?> operation;
     private final long deadline_ns;
     private boolean repeated;
 
-    /** Is to be answered before {@link System#nanoTime} says {@code deadline_ns}. */
+    /** Must be answered before {@link System#nanoTime} reaches {@code deadline_ns}. */
     Call(Operation<?> operation, long deadline_ns) {
         this.operation = operation;
         this.deadline_ns = deadline_ns;
@@ -19,22 +19,22 @@ class Call {
         return operation;
     }
 
-    /** By when it is to be answered. */
+    /** Returns when it must be answered. */
     final long deadline_ns() {
         return deadline_ns;
     }
 
-    /** Whether nobody waits for the answer any more. */
+    /** Whether its deadline has passed. */
     final boolean isLate(long now_ns) {
         return deadline_ns - now_ns <= 0;
     }
 
-    /** Whether there is an answer, or a failure. */
+    /** Whether it has an answer or has failed. */
     final boolean isDone() {
         return operation.isDone();
     }
 
-    /** Ends without an answer. */
+    /** Fails it. */
     final void fail(CacheException failure) {
         operation.completeExceptionally(failure);
     }

@@ -21,13 +21,13 @@ import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLParameters;
 import org.jspecify.annotations.Nullable;
 
-/** Opens asynchronous sockets; names are looked up beside the event loop, which never waits. */
+/** Opens asynchronous sockets; resolves names on another thread, so the event loop never waits. */
 public final class Connector {
     private Connector() {}
 
     /**
-     * Opens a socket for {@code handler}; completes on the loop, normally once it is connected. The
-     * caller closes it if that takes too long.
+     * Opens a socket for {@code handler}. Completes on the event loop, normally when it is
+     * connected. The caller closes it if that takes too long.
      */
     static CompletableFuture<@Nullable Void> open(
             Endpoint endpoint, EventLoop loop, ChannelHandler handler) {
@@ -35,8 +35,8 @@ public final class Connector {
     }
 
     /**
-     * The same to another port of the node, for as long as a connection may take; a socket file is
-     * all that its node has.
+     * Opens a socket to another port of the node, with the connect time-out. A node on a Unix
+     * domain socket has no other port, so this connects to the same socket.
      */
     public static CompletableFuture<@Nullable Void> open(
             Endpoint endpoint, EventLoop loop, ChannelHandler handler, int port) {
@@ -44,7 +44,7 @@ public final class Connector {
         return open(endpoint, loop, handler, port, timeout_ms);
     }
 
-    /** The same, without end if {@code timeout_ms} is 0. */
+    /** Opens a socket; {@code timeout_ms} 0 means no limit. */
     private static CompletableFuture<@Nullable Void> open(
             Endpoint endpoint, EventLoop loop, ChannelHandler handler, int port, int timeout_ms) {
         CompletableFuture<@Nullable Void> done = new CompletableFuture<>();

@@ -18,15 +18,15 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One node with all connections to it, and whether it is up.
+ * A node with all connections to it, and whether it is up.
  *
- * <p>Its first pipe decides: the node is down from a failed connection until one succeeds. Requests
- * to a node that is down fail at once.
+ * <p>Its first pipe decides this: the node is down from a failed connection until one succeeds.
+ * Requests to a node that is down fail at once.
  */
 public class Endpoint {
-    /** Is told when a node goes down or comes back. Must not block. */
+    /** Receives changes of a node's state. Must not block. */
     public interface Listener {
-        /** A connection failed, or the first pipe's broke. */
+        /** A connection failed, or the first pipe's connection broke. */
         void lost(Endpoint endpoint);
 
         /** The first pipe is connected. */
@@ -44,7 +44,7 @@ public class Endpoint {
     private volatile @Nullable Throwable downCause;
     private volatile boolean closed;
 
-    /** Opens nothing yet. */
+    /** Creates the node without connecting. */
     public Endpoint(Node node, Settings settings, Loops loops) {
         this.node = node;
         this.settings = settings;
@@ -58,27 +58,27 @@ public class Endpoint {
         settings.metrics().gauge(name(), this::inFlight);
     }
 
-    /** The node. */
+    /** Returns the node. */
     public Node node() {
         return node;
     }
 
-    /** Its address, for messages and metrics. */
+    /** Returns its address, for messages and metrics. */
     public String name() {
         return node.toString();
     }
 
-    /** How connections are made. */
+    /** Returns the settings of connections. */
     public Settings settings() {
         return settings;
     }
 
-    /** The threads. */
+    /** Returns the threads. */
     public Loops loops() {
         return loops;
     }
 
-    /** Sends a request; the caller goes on. */
+    /** Sends a request without waiting. */
     public <R extends @Nullable Object> CompletableFuture<R> submit(Operation<R> operation) {
         long start_ns = System.nanoTime();
         if (measured) {
@@ -88,17 +88,20 @@ public class Endpoint {
         return operation;
     }
 
-    /** Sends a request that completes by its deadline at the latest. */
+    /** Sends a request that completes at its deadline at the latest. */
     void send(Operation<?> operation, long deadline_ns) {
         pipe(operation).submit(new Call(operation, deadline_ns));
     }
 
-    /** The same, and returns when it is complete. */
+    /** Sends a request and returns when it is complete. */
     void sendAndWait(Operation<?> operation, long deadline_ns) {
         lanes.call(operation, deadline_ns);
     }
 
-    /** The connection that the operation prefers if it is still there, else the next in turn. */
+    /**
+     * Returns the connection that the operation prefers if it still exists, otherwise the next in
+     * turn.
+     */
     private Pipe pipe(Operation<?> operation) {
         if (pipes.size() == 1) {
             return pipes.get(0);
@@ -114,7 +117,7 @@ public class Endpoint {
         return pipes.get((turn.getAndIncrement() & 0x7fffffff) % pipes.size());
     }
 
-    /** Sends a request and waits; the answer or failure is in the operation when this returns. */
+    /** Sends a request and waits; when this returns, the operation has its answer or failure. */
     public void call(Operation<?> operation) {
         long start_ns = System.nanoTime();
         sendAndWait(operation, start_ns + settings.timeout().toNanos());
@@ -130,41 +133,41 @@ public class Endpoint {
         settings.metrics().request(name(), operation.name(), outcome, latency_ns);
     }
 
-    /** How many requests are not answered. */
+    /** Returns the number of unanswered requests. */
     public int inFlight() {
         return pipes.stream().mapToInt(Pipe::inFlight).sum() + lanes.inFlight();
     }
 
-    /** What the server understands; the classic dialect before the first connection. */
+    /** Returns the dialect of the server; the classic one before the first connection. */
     public Dialect dialect() {
         return pipes.get(0).dialect();
     }
 
-    /** Tells {@code listener} from now on. */
+    /** Adds a listener. */
     public void listen(Listener listener) {
         listeners.add(listener);
     }
 
-    /** Opens the first connection, so that the node's state is known. */
+    /** Opens the first connection, to detect whether the node is up. */
     public void start() {
         pipes.get(0).start();
     }
 
-    /** Connects at once if it is not connected; somebody has heard from the node. */
+    /** Connects at once if it is not connected, because another connection got an answer. */
     public void hurry() {
         if (!isReady() || isDown()) {
             pipes.forEach(Pipe::hurry);
         }
     }
 
-    /** Sends a request over a connection of its own, which ends with the answer. */
+    /** Sends a request over a separate connection, which closes after the answer. */
     public <R> CompletableFuture<R> submitAlone(Operation<R> operation, Duration timeout) {
         Pipe pipe = new Pipe(this, loops.next());
         pipe.submit(new Call(operation, System.nanoTime() + timeout.toNanos()));
         return operation.whenComplete((answer, failure) -> pipe.shutdown());
     }
 
-    /** An event loop for what belongs to this node. */
+    /** Returns an event loop for this node's other connections. */
     public EventLoop loop() {
         return loops.next();
     }
@@ -179,14 +182,14 @@ public class Endpoint {
         return pipes.get(0).isReady();
     }
 
-    /** Why requests fail at once. */
+    /** Returns the exception for requests to a node that is down. */
     CacheException down() {
         String why =
                 downCause instanceof CacheException.Refused ? ": " + downCause.getMessage() : "";
         return new CacheException.Connection(name() + " is down" + why, downCause);
     }
 
-    /** The connections on which callers wait. */
+    /** Returns the connections for blocking calls. */
     Lanes lanes() {
         return lanes;
     }
@@ -196,18 +199,18 @@ public class Endpoint {
                 operation.name() + " had no answer from " + name() + " in " + settings.timeout());
     }
 
-    /** The server may still execute what it has not answered. */
+    /** Returns the exception of requests without an answer, which the server may still execute. */
     CacheException silent() {
         return new CacheException.Timeout(name() + " has gone silent");
     }
 
-    /** Nobody could connect: the node is down until the first pipe finds that it answers. */
+    /** A connection failed: the node is down until the first pipe gets an answer. */
     void unreachable(Throwable cause) {
         failed(cause);
         pipes.get(0).probe();
     }
 
-    /** A request had no answer: the first pipe finds out whether the node is down. */
+    /** A request had no answer: the first pipe checks whether the node is down. */
     void suspect() {
         pipes.get(0).probe();
     }
@@ -230,12 +233,12 @@ public class Endpoint {
         }
     }
 
-    /** Whether it is not used any more. */
+    /** Whether {@link #close} was called. */
     public boolean isClosed() {
         return closed;
     }
 
-    /** Ends all connections. */
+    /** Closes all connections. */
     public void close() {
         closed = true;
         pipes.forEach(Pipe::shutdown);

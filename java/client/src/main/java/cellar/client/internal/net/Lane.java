@@ -17,28 +17,28 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A connection on which callers wait for their answers, without a thread of its own.
+ * A connection for blocking calls; it has no thread.
  *
- * <p>A caller queues its request. One of the callers leads: it writes all that is queued at once,
- * reads, and wakes the others as their answers come. When it has its own, it sends what has been
- * queued meanwhile and makes the first who waits the leader. A caller that is alone thus costs one
- * write and one read; many together share them. Where connections are checked, the leader first
- * asks for a sign of life, so that whoever has queued until the answer came knows that the
- * connection worked; while answers are expected, nothing more is sent.
+ * <p>A caller queues its request. One of the callers is the leader: it writes all queued requests
+ * at once, reads, and wakes the others as their answers arrive. When the leader has its own answer,
+ * it sends what has been queued meanwhile and makes the first waiting caller the leader. A single
+ * caller thus costs one write and one read; many callers share them. With checked connections, the
+ * leader first sends a command without effect and waits for the reply. All requests queued until
+ * then go over a connection that works. It sends nothing more while answers are outstanding.
  *
- * <p>Invariant: all fields but the queue and the volatile ones belong to the leader; leadership is
- * passed by {@link Waiter#promote} and by {@link #led}, which order what was written before.
+ * <p>Invariant: the leader owns all fields except the queue and the volatile ones. {@link
+ * Waiter#promote} and {@link #led} pass on the leadership with the necessary memory ordering.
  */
 final class Lane {
-    /** Requests under way when more are sent stay below this, so that neither side blocks. */
+    /** Limit of unanswered request bytes when more are sent, so that neither side blocks. */
     private static final int UNDER_WAY_BYTES_MAX = 48 << 10;
 
-    /** A connection that was not used for so long is looked at before it is. */
+    /** A connection that was idle for this long is checked for a close before it is used. */
     private static final long IDLE_NS_MAX = 1_000_000_000;
 
     /**
-     * A caller lets others go first so often before it sleeps. Where there are more callers than
-     * processors its answer is often there when it is its turn again, and nobody has to wake it.
+     * How often a caller yields before it sleeps. If there are more callers than processors, its
+     * answer has often arrived when it runs again, and nobody has to wake it.
      */
     private static final int YIELDS_MAX = 2;
 
@@ -55,12 +55,12 @@ final class Lane {
     private boolean greeted;
     private boolean wasOpen;
 
-    /** Whether the server has just answered the greeting, and nothing has been sent since. */
+    /** Whether the server has just answered the handshake, and nothing has been sent since. */
     private boolean answered;
 
     private volatile @Nullable Wire wire;
 
-    /** By when the leader must have read something; 0 while it does not read. */
+    /** When the leader's current read or write must end; 0 if it is in neither. */
     private volatile long waitUntil_ns;
 
     Lane(Endpoint endpoint) {
@@ -69,7 +69,7 @@ final class Lane {
         this.dialect = settings.firstDialect();
     }
 
-    /** Whether somebody is using it. */
+    /** Whether a caller uses it. */
     boolean isLed() {
         return led.get();
     }
@@ -125,7 +125,7 @@ final class Lane {
         handOver();
     }
 
-    /** Makes the first who waits the leader, or nobody if nobody waits. */
+    /** Makes the first waiting caller the leader, or nobody if none waits. */
     private void handOver() {
         used_ns = System.nanoTime();
         do {
@@ -136,7 +136,7 @@ final class Lane {
         } while (!queue.isEmpty() && led.compareAndSet(false, true));
     }
 
-    /** Drops who has gone, for nobody sends that any more. */
+    /** Drops callers that have left; their requests are not sent. */
     private boolean promotedQueued() {
         Waiter first;
         while ((first = queue.peek()) != null) {
@@ -195,7 +195,7 @@ final class Lane {
         }
     }
 
-    /** Has the server give a sign of life; false if it is to give other answers first. */
+    /** Checks the connection; false if answers to earlier requests must be read first. */
     private boolean checked() throws IOException {
         Wire to = wire;
         Waiter first = queue.peek();
@@ -235,7 +235,7 @@ final class Lane {
         }
     }
 
-    /** Opens the connection if there is none that works. */
+    /** Opens a connection if there is none that works. */
     private void ready() throws IOException {
         Wire open = wire;
         if (open != null && sent.isEmpty() && System.nanoTime() - used_ns > IDLE_NS_MAX) {
@@ -339,7 +339,7 @@ final class Lane {
         if (!worked && !(cause instanceof CacheException.Timeout)) {
             endpoint.unreachable(cause);
         } else if (!worked) {
-            // It may have been this thread that was late, not the server.
+            // This thread may have been late, not the server.
             endpoint.suspect();
         } else if (cause instanceof ClosedChannelException) {
             endpoint.suspect();
@@ -390,13 +390,13 @@ final class Lane {
             try {
                 open.close();
             } catch (IOException e) {
-                // It was to be closed, and nobody uses it any more.
+                // The socket is not used any more.
                 return;
             }
         }
     }
 
-    /** Ends a wait that has gone on for too long; called from another thread. */
+    /** Ends an overdue wait; called from another thread. */
     void watch(long now_ns) {
         long until_ns = waitUntil_ns;
         if (until_ns != 0 && until_ns - now_ns < 0) {
@@ -404,14 +404,14 @@ final class Lane {
         }
     }
 
-    /** Closes the socket; who waits on it fails. Called from another thread. */
+    /** Closes the socket, so the waiting callers fail. Called from another thread. */
     void close() {
         Wire open = wire;
         if (open != null) {
             try {
                 open.close();
             } catch (IOException e) {
-                // The leader sees that the socket does not work.
+                // The leader notices that the socket does not work.
                 return;
             }
         }

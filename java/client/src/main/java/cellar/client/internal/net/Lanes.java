@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** The connections of a node on which callers wait: picks one, watches over all. */
+/** The connections of a node for blocking calls: chooses one, and enforces time-outs on all. */
 final class Lanes {
     private static final long WATCH_MS = 20;
 
@@ -28,7 +28,7 @@ final class Lanes {
         this.lanes = IntStream.range(0, count).mapToObj(index -> new Lane(endpoint)).toList();
     }
 
-    /** Sends and waits. A read whose connection broke is sent once more. */
+    /** Sends and waits. A read is sent once more if its connection broke. */
     void call(Operation<?> operation, long deadline_ns) {
         if (inFlight.incrementAndGet() > endpoint.settings().inFlightMax()) {
             inFlight.decrementAndGet();
@@ -56,17 +56,17 @@ final class Lanes {
         return inFlight.get();
     }
 
-    /** The node has sent something. */
+    /** The node has sent bytes. */
     void heard() {
         heard.increment();
     }
 
-    /** How often the node has sent something. */
+    /** Returns how often the node has sent bytes. */
     long timesHeard() {
         return heard.sum();
     }
 
-    /** An idle lane if there is one, else the next in turn. */
+    /** Returns an idle lane if there is one, otherwise the next in turn. */
     private Lane choose() {
         if (lanes.size() == 1) {
             return lanes.get(0);

@@ -1,33 +1,33 @@
 package cellar.client.internal.net;
 
 /**
- * Whether a reader should look for bytes a while before it sleeps.
+ * Decides whether a reader spins before it sleeps.
  *
- * <p>Reads are tried both ways and timed; the way that was clearly faster, or sleeping, is kept for
- * many reads, and both are tried again. Looking costs processor time, so where others want that it
- * is slower and not chosen, and given up before its time if several reads close together are held
- * up. What wanted the processor may be gone soon, as a compiler is that has just translated this
- * very code: after looking was not worth it, it is tried again soon, then less and less often. The
- * first half of each trial does not count: a reader that sleeps and the server that wakes it may
- * move to one processor after a while, which is another speed. Belongs to one reader at a time.
+ * <p>Reads are tried both ways and timed. Spinning is used for many reads if it was clearly faster,
+ * otherwise sleeping; then both are tried again. Spinning costs processor time. If other threads
+ * need the processor, spinning is slower and is not chosen. It also ends early if several reads
+ * close together are delayed. That may be temporary: the JIT compiler may have just compiled this
+ * code. So after spinning has lost, it is tried again soon, then less and less often. The first
+ * half of each trial does not count, because the kernel may move a sleeping reader and the server
+ * that wakes it to the same processor, which changes the speed. Used by one reader at a time.
  */
 final class Looking {
     static final int SLEEPING = 1024;
     static final int LOOKING = 256;
     static final int TRIAL = SLEEPING + LOOKING;
 
-    /** For so many reads looking is kept, and sleeping at most. */
+    /** Number of reads for which spinning is kept, and limit for sleeping. */
     static final int KEPT = 1 << 15;
 
-    /** For so many reads sleeping is kept when looking was not worth it for the first time. */
+    /** Number of reads for which sleeping is kept after spinning has lost for the first time. */
     static final int SLEPT_MIN = 1 << 10;
 
     private static final double CLEARLY = 0.85;
 
-    /** A longer read was held up by something else, and counts no more than this. */
+    /** A longer read was delayed by something else, and counts as this long. */
     static final long READ_NS_MAX = 500_000;
 
-    /** So many held up, with fewer than {@link #CALM} others between them, are several. */
+    /** This many delayed reads, with fewer than {@link #CALM} others between them, end spinning. */
     static final int HELD_UP_MAX = 4;
 
     private static final int CALM = 16;
@@ -40,12 +40,12 @@ final class Looking {
     private int heldUp;
     private boolean on;
 
-    /** Whether the next read should look. */
+    /** Whether the next read should spin. */
     boolean isOn() {
         return on;
     }
 
-    /** The read took so long. */
+    /** Records how long a read took. */
     void took(long read_ns) {
         reads++;
         if (on) {

@@ -20,20 +20,20 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The threads of a client's asynchronous connections, and the kind of their sockets.
+ * The threads of a client's asynchronous connections, and the type of their sockets.
  *
- * <p>Uses what both Netty 4.1 and 4.2 have, so that an application may bring either.
+ * <p>Uses only what both Netty 4.1 and 4.2 have, so that an application may use either.
  */
 public final class Loops implements AutoCloseable {
     /** How sockets are polled. */
     public enum Transport {
-        /** epoll where its native part can be loaded, else the JDK's own. */
+        /** epoll if its native library can be loaded, otherwise the JDK's selector. */
         AUTO,
         /** Linux epoll. */
         EPOLL,
         /** Linux io_uring. */
         IO_URING,
-        /** The JDK's selector, everywhere. */
+        /** The JDK's selector. */
         NIO
     }
 
@@ -43,7 +43,7 @@ public final class Loops implements AutoCloseable {
     /**
      * Starts {@code threads} threads.
      *
-     * @throws IllegalStateException if the transport is named and not available
+     * @throws IllegalStateException if the selected transport is not available
      */
     public Loops(Transport transport, int threads) {
         chosen = transport == Transport.AUTO ? best() : transport;
@@ -55,7 +55,7 @@ public final class Loops implements AutoCloseable {
         return Epoll.isAvailable() ? Transport.EPOLL : Transport.NIO;
     }
 
-    @SuppressWarnings("deprecation") // What replaces these groups is not in Netty 4.1.
+    @SuppressWarnings("deprecation") // The replacement of these groups is not in Netty 4.1.
     private static EventLoopGroup group(Transport transport, int threads, ThreadFactory factory) {
         switch (transport) {
             case EPOLL:
@@ -85,12 +85,12 @@ public final class Loops implements AutoCloseable {
         }
     }
 
-    /** The thread for the next connection. */
+    /** Returns the thread for the next connection. */
     public EventLoop next() {
         return group.next();
     }
 
-    /** The class of sockets. */
+    /** Returns the class of TCP sockets. */
     public Class<? extends Channel> channel() {
         return switch (chosen) {
             case EPOLL -> EpollSocketChannel.class;
@@ -99,7 +99,7 @@ public final class Loops implements AutoCloseable {
         };
     }
 
-    /** The class of sockets that are connected to files. */
+    /** Returns the class of UNIX sockets. */
     public Class<? extends Channel> fileChannel() {
         return switch (chosen) {
             case EPOLL -> EpollDomainSocketChannel.class;
@@ -108,7 +108,7 @@ public final class Loops implements AutoCloseable {
         };
     }
 
-    /** A socket file, as these sockets have it. */
+    /** Returns the address of a UNIX socket for this transport. */
     public SocketAddress address(Path file) {
         return chosen == Transport.NIO
                 ? UnixDomainSocketAddress.of(file)

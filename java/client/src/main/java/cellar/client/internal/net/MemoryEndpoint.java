@@ -10,14 +10,14 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.LongSupplier;
 
-/** A node without a server: requests are executed by a {@link MemoryStore} before they return. */
+/** A node without a server: a {@link MemoryStore} executes requests before they return. */
 public final class MemoryEndpoint extends Endpoint {
     private static final Dialect META = new Dialect(true, false, false, "", false);
 
     private final MemoryStore store;
     private final LongSupplier ticker;
 
-    /** Asks {@code store}, whose items end by {@code ticker}, in nanoseconds. */
+    /** Sends requests to {@code store}; items expire by {@code ticker}, in nanoseconds. */
     public MemoryEndpoint(MemoryStore store, LongSupplier ticker, Settings settings, Loops loops) {
         super(Node.of("in-memory", Node.PORT), settings, loops);
         this.store = store;

@@ -13,22 +13,22 @@ import org.jspecify.annotations.Nullable;
 /**
  * The items of a client without a server: memcached's meta commands over a map.
  *
- * <p>It understands what {@code internal.wire} sends in that dialect and answers as memcached does,
- * so that leases, versions and counters are tried by the client's own code. An item ends when its
- * TTL has passed by the caller's clock, to the nanosecond; nothing is evicted. Safe for use by many
- * threads.
+ * <p>It understands the requests of {@code internal.wire} in that dialect and answers as memcached
+ * does, so tests of leases, versions and counters use the client's own code. An item expires when
+ * its TTL has passed by the caller's clock, to the nanosecond; nothing is evicted. Safe for use by
+ * many threads.
  *
  * <p>Source: memcached doc/protocol.txt, "Meta Commands".
  */
 public final class MemoryStore {
-    /** memcached's own limit on a value, unless it is told another. */
+    /** The default of memcached's limit on a value. */
     private static final int VALUE_BYTES_MAX = 1 << 20;
 
     private static final long RELATIVE_S_MAX = 30L * 24 * 3600;
     private static final long SECOND_NS = 1_000_000_000;
     private static final byte[] NOTHING = new byte[0];
 
-    /** What lies under a key. */
+    /** A stored item. */
     private static final class Item {
         byte[] value;
         long flags;
@@ -36,7 +36,7 @@ public final class MemoryStore {
         boolean expires;
         long until_ns;
 
-        /** Whether a caller has been told to load it. */
+        /** Whether a caller has won the lease. */
         boolean promised;
 
         boolean stale;
@@ -47,7 +47,7 @@ public final class MemoryStore {
         }
     }
 
-    /** The flags of a command: a letter each, some with a text behind it. */
+    /** The flags of a command: one letter each, with an optional argument. */
     private static final class Flags {
         private final Map<Character, String> texts = new HashMap<>();
 
@@ -74,7 +74,7 @@ public final class MemoryStore {
     private final Map<String, Item> items = new HashMap<>();
     private long versions;
 
-    /** Executes {@code request} at the time {@code now_ns}; the answers go to {@code to}. */
+    /** Executes {@code request} at the time {@code now_ns}; appends the answers to {@code to}. */
     synchronized void execute(Out request, long now_ns, In to) {
         In in = new In();
         in.space(request.length());
@@ -111,7 +111,7 @@ public final class MemoryStore {
         }
     }
 
-    /** The item under {@code key}; null if there is none, or none any more. */
+    /** Returns the item of {@code key}; null if there is none or it has expired. */
     private @Nullable Item live(String key, long now_ns) {
         Item item = items.get(key);
         if (item != null && item.expires && now_ns - item.until_ns >= 0) {
@@ -172,7 +172,7 @@ public final class MemoryStore {
         }
     }
 
-    /** The line of an answer without its end. */
+    /** Appends the line of an answer without its line end. */
     private static void answer(Item item, Flags flags, long now_ns, Out answers) {
         answers.put(flags.has('v') ? "VA " + item.value.length : "HD");
         if (flags.has('f')) {

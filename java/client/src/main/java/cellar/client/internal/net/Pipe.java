@@ -37,9 +37,9 @@ public final class Pipe {
     private static final long PROBE_NS_MIN = 50_000_000;
 
     /**
-     * A wait for the server is counted in so many parts, between which the socket is looked at.
-     * Where this thread is held up, because it loads classes or gets no processor, an answer that
-     * has come is so read before the wait is over.
+     * A wait for the server is split into this many parts, and the event loop reads the socket
+     * between them. If this thread was delayed, because it loads classes or gets no processor, it
+     * then reads an answer that has arrived before the wait ends.
      */
     private static final int WAIT_PARTS = 8;
 
@@ -81,7 +81,7 @@ public final class Pipe {
         this.backoff = new Backoff(settings.backoffMin(), settings.backoffMax());
     }
 
-    /** Queues a request; it completes by its deadline at the latest. */
+    /** Queues a request; it completes at its deadline at the latest. */
     void submit(Call call) {
         State now = state;
         if (now == State.CLOSED) {
@@ -100,17 +100,17 @@ public final class Pipe {
         }
     }
 
-    /** How many requests are not answered. */
+    /** Returns the number of unanswered requests. */
     int inFlight() {
         return inFlight.get();
     }
 
-    /** Whether requests can be sent at this moment. */
+    /** Whether requests can be sent now. */
     boolean isReady() {
         return state == State.READY;
     }
 
-    /** Whether {@code link} is the connection that there is at this moment. */
+    /** Whether {@code link} is the current connection. */
     boolean is(Link link) {
         PipeHandler open = handler;
         return open != null && open.link() == link;
@@ -173,7 +173,7 @@ public final class Pipe {
 
     // Connecting.
 
-    /** Opens the connection if it is not open, even if nobody asks for anything. */
+    /** Opens the connection if it is not open, even without a request. */
     void start() {
         loop.execute(
                 () -> {
@@ -183,7 +183,7 @@ public final class Pipe {
                 });
     }
 
-    /** Does not wait for the end of a pause. */
+    /** Connects at once, without waiting for the end of a pause. */
     void hurry() {
         loop.execute(
                 () -> {
@@ -193,7 +193,7 @@ public final class Pipe {
                 });
     }
 
-    /** Asks the server for a sign of life; tells the endpoint what comes of it. */
+    /** Sends a command without effect; reports the result to the endpoint. */
     void probe() {
         loop.execute(
                 () -> {
@@ -223,7 +223,7 @@ public final class Pipe {
         schedule();
     }
 
-    /** Runs {@code late} if {@code waits} still holds after so long, counted in parts. */
+    /** Runs {@code late} if {@code waits} is still true after {@code wait_ns}, counted in parts. */
     private void await(long wait_ns, BooleanSupplier waits, Runnable late) {
         await(wait_ns / WAIT_PARTS, WAIT_PARTS, waits, late);
     }
@@ -247,7 +247,7 @@ public final class Pipe {
         }
     }
 
-    /** The node is down at once, not only when connecting again has failed. */
+    /** The node is down at once, without waiting for a failed reconnection. */
     private void fallSilent() {
         CacheException silence = endpoint.silent();
         endpoint.failed(silence);
@@ -280,14 +280,14 @@ public final class Pipe {
             broken(attempt, late);
             return;
         }
-        // Callers have answers from the node, so it is this attempt that failed.
+        // Blocking calls have answers from the node, so only this attempt failed.
         handler = null;
         channel = null;
         failSent(late);
         connect();
     }
 
-    /** The socket is connected, and encrypted if it is to be. */
+    /** The socket is connected and, if configured, encrypted. */
     void opened(PipeHandler which, Channel open) {
         if (handler != which || state != State.CONNECTING) {
             open.close();
@@ -380,14 +380,14 @@ public final class Pipe {
         send();
     }
 
-    /** What the server understands. */
+    /** Returns the dialect of the server. */
     Dialect dialect() {
         return dialect;
     }
 
     // Receiving.
 
-    /** Bytes have come. */
+    /** Bytes have arrived. */
     void received(PipeHandler handler) {
         received_ns = System.nanoTime();
         Call call;
@@ -401,7 +401,7 @@ public final class Pipe {
         }
     }
 
-    /** The socket takes bytes again. */
+    /** The socket can be written again. */
     void writable() {
         if (state == State.READY) {
             send();
@@ -410,7 +410,7 @@ public final class Pipe {
 
     // Ending.
 
-    /** The connection has ended; {@code cause} says why, null if the server closed it. */
+    /** The connection has ended; {@code cause} is null if the server closed it. */
     void broken(PipeHandler which, @Nullable Throwable cause) {
         if (handler != which) {
             return;
@@ -475,7 +475,7 @@ public final class Pipe {
         }
     }
 
-    /** Closes the socket with a reason; the connection is opened again if it is needed. */
+    /** Closes the socket with a reason; the connection is opened again when it is needed. */
     void close(CacheException reason) {
         PipeHandler open = handler;
         if (open != null) {
@@ -484,7 +484,7 @@ public final class Pipe {
         }
     }
 
-    /** Ends the connection for good. */
+    /** Closes the connection permanently. */
     void shutdown() {
         state = State.CLOSED;
         loop.execute(
@@ -525,7 +525,7 @@ public final class Pipe {
         }
     }
 
-    /** Fails what is past its deadline; true if there was any. Stops at the first that is not. */
+    /** Fails calls past their deadline; true if there was any. Stops at the first that is not. */
     private boolean expire(Iterator<Call> calls, long now_ns, boolean remove) {
         boolean late = false;
         while (calls.hasNext()) {

@@ -10,7 +10,7 @@ import io.netty.handler.ssl.SslHandler;
 import io.netty.handler.ssl.SslHandshakeCompletionEvent;
 import org.jspecify.annotations.Nullable;
 
-/** One socket of a {@link Pipe}: hands on what Netty tells. */
+/** One socket of a {@link Pipe}: passes on Netty's events. */
 final class PipeHandler extends ChannelInboundHandlerAdapter {
     private final Pipe pipe;
     private final In in = new In();
@@ -26,12 +26,12 @@ final class PipeHandler extends ChannelInboundHandlerAdapter {
         return in;
     }
 
-    /** What requests know it by. */
+    /** Returns the identity of this connection for operations. */
     Link link() {
         return link;
     }
 
-    /** Closes the socket, whether it is connected or about to be. */
+    /** Closes the socket, connected or not. */
     void close() {
         ChannelHandlerContext open = context;
         if (open != null) {

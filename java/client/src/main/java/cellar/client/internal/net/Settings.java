@@ -16,16 +16,16 @@ import org.jspecify.annotations.Nullable;
  * @param backoffMin first pause after a failed connection
  * @param backoffMax longest pause
  * @param pipes asynchronous connections to a node
- * @param lanes connections to a node on which callers wait
- * @param checked whether the server is asked for a sign of life before callers' requests are sent
- * @param nagle whether the system may hold small requests back to send more at once
- * @param inFlightMax most requests to a node that are not answered
+ * @param lanes connections to a node for blocking calls
+ * @param checked whether a connection is checked before it sends requests of blocking calls
+ * @param nagle whether Nagle's algorithm may delay small requests
+ * @param inFlightMax limit of unanswered requests to a node
  * @param tls null for none
  * @param user null for no authentication
- * @param password goes with {@code user}
- * @param redis whether servers speak Redis's protocol
- * @param metrics who is told
- * @param guard a key without which a process is not talked to; null for none
+ * @param password of {@code user}
+ * @param redis whether servers use the Redis protocol
+ * @param metrics receives events
+ * @param guard a key that a process must have to be used; null for none
  */
 public record Settings(
         Duration timeout,
@@ -43,17 +43,17 @@ public record Settings(
         boolean redis,
         CacheMetrics metrics,
         @Nullable String guard) {
-    /** What is spoken before a server has told its version. */
+    /** Returns the dialect used before the server has sent its version. */
     public Dialect firstDialect() {
         return redis ? Dialect.RESP : Dialect.CLASSIC;
     }
 
-    /** What a server says to {@link #authentication} if it is content. */
+    /** Returns the server's reply to a successful {@link #authentication}. */
     public String authenticated() {
         return redis ? "OK" : "STORED";
     }
 
-    /** The lines with which a connection authenticates itself; null if it does not. */
+    /** Returns the request that authenticates a connection; null for no authentication. */
     public @Nullable String authentication() {
         if (user == null) {
             return null;
@@ -70,12 +70,12 @@ public record Settings(
         return "$" + word.getBytes(StandardCharsets.UTF_8).length + "\r\n" + word + "\r\n";
     }
 
-    /** The same for processes only that have an item under {@code key}. */
+    /** Returns these settings, limited to processes that have an item under {@code key}. */
     public Settings guarded(String key) {
         return copy(metrics, key);
     }
 
-    /** The same, and nobody is told of anything. */
+    /** Returns these settings without metrics. */
     public Settings quiet() {
         return copy(CacheMetrics.NONE, guard);
     }
@@ -99,12 +99,12 @@ public record Settings(
                 key);
     }
 
-    /** What is asked for the {@link #guard}; null for nothing. */
+    /** Returns the request for the {@link #guard}; null if there is none. */
     public @Nullable String guardRequest() {
         return guard == null ? null : "mg " + guard + " s\r\n";
     }
 
-    /** What is wrong with a process that answered {@code line} to that. */
+    /** Returns the failure for a process that answered {@code line} to that request, or null. */
     public static @Nullable CacheException guardFailure(String name, String line) {
         return line.startsWith("HD")
                 ? null

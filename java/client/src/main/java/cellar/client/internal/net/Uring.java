@@ -9,7 +9,9 @@ import io.netty.channel.uring.IoUringIoHandler;
 import io.netty.channel.uring.IoUringSocketChannel;
 import java.util.concurrent.ThreadFactory;
 
-/** io_uring; apart, so that nothing else needs classes that Netty 4.1 does not have. */
+/**
+ * io_uring; in a separate class, so that no other class needs classes that Netty 4.1 does not have.
+ */
 final class Uring {
     private Uring() {}
 
@@ -19,12 +21,12 @@ final class Uring {
         return new MultiThreadIoEventLoopGroup(threads, factory, IoUringIoHandler.newFactory());
     }
 
-    /** The class of sockets. */
+    /** Returns the class of TCP sockets. */
     static Class<? extends Channel> channel() {
         return IoUringSocketChannel.class;
     }
 
-    /** The class of sockets that are connected to files. */
+    /** Returns the class of UNIX sockets. */
     static Class<? extends Channel> fileChannel() {
         return IoUringDomainSocketChannel.class;
     }

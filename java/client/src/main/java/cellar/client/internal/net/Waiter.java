@@ -4,7 +4,7 @@ import cellar.client.internal.wire.Operation;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.concurrent.locks.LockSupport;
 
-/** A call whose caller waits in a {@link Lane}, until it is answered or has to lead. */
+/** A call whose caller waits in a {@link Lane} until it is answered or becomes the leader. */
 final class Waiter extends Call {
     private static final AtomicIntegerFieldUpdater<Waiter> ROLE =
             AtomicIntegerFieldUpdater.newUpdater(Waiter.class, "role");
@@ -15,7 +15,7 @@ final class Waiter extends Call {
     private final Thread thread = Thread.currentThread();
     private volatile int role;
 
-    /** Written before it looks once more whether it has to sleep, read after it need not. */
+    /** Set before the last check whether it must sleep; read by the thread that would wake it. */
     private volatile boolean sleeps;
 
     /** The calling thread is the one that waits. */
@@ -23,27 +23,27 @@ final class Waiter extends Call {
         super(operation, deadline_ns);
     }
 
-    /** Makes it read the lane's socket from now on; false if it has gone. */
+    /** Makes it the leader of the lane; false if it has left. */
     boolean promote() {
         return ROLE.compareAndSet(this, WAITS, LEADS);
     }
 
-    /** Whether it has to read the lane's socket. */
+    /** Whether it is the leader of the lane. */
     boolean leads() {
         return role == LEADS;
     }
 
-    /** Lets it go; false if it has been promoted meanwhile. */
+    /** Leaves the lane; false if it has been promoted meanwhile. */
     boolean leave() {
         return ROLE.compareAndSet(this, WAITS, GONE);
     }
 
-    /** Whether it is the calling thread that waits. */
+    /** Whether the calling thread is the one that waits. */
     boolean isMine() {
         return thread == Thread.currentThread();
     }
 
-    /** Whether it has neither an answer nor to lead. */
+    /** Whether it has no answer and is not the leader. */
     boolean isOnlyWaiting() {
         return !isDone() && !leads();
     }
@@ -57,7 +57,7 @@ final class Waiter extends Call {
         sleeps = false;
     }
 
-    /** Ends its sleep; it is answered, or has to lead. */
+    /** Wakes it, because it is answered or the leader. */
     void wake() {
         if (sleeps) {
             LockSupport.unpark(thread);

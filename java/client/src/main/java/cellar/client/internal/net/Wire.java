@@ -18,9 +18,11 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
 
-/** A socket on which the calling thread writes and waits. Closing it from elsewhere ends a wait. */
+/**
+ * A socket on which the calling thread writes and waits. Closing it on another thread ends a wait.
+ */
 interface Wire extends Closeable {
-    /** Most bytes handed to or taken from the socket at once; the JDK copies them to its memory. */
+    /** Limit of bytes for one call of the socket; the JDK copies them to native memory. */
     int CHUNK_BYTES_MAX = 1 << 16;
 
     /** Sends all of {@code out}. */
@@ -29,7 +31,7 @@ interface Wire extends Closeable {
     /**
      * Waits for bytes and appends them to {@code in}.
      *
-     * @param alone nobody else waits for this node, so a wait may cost processor time
+     * @param alone whether no other caller waits for this node, so that the wait may spin
      */
     void read(In in, boolean alone) throws IOException;
 
@@ -57,7 +59,7 @@ interface Wire extends Closeable {
         }
     }
 
-    /** Connects to a socket file, which is done at once or not at all. */
+    /** Connects to a UNIX socket, which succeeds or fails at once. */
     private static Wire open(Path file) throws IOException {
         UnixDomainSocketAddress address = UnixDomainSocketAddress.of(file);
         SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
@@ -90,11 +92,11 @@ interface Wire extends Closeable {
     }
 
     /**
-     * A plain socket.
+     * A socket without TLS.
      *
-     * <p>A server nearby often answers sooner than a sleeping thread would wake, so a read may
-     * first look a few times without sleeping, while its caller is the only one. Whether that helps
-     * is tried out now and then.
+     * <p>A server nearby often answers sooner than a sleeping thread would wake. So a read may
+     * first spin for a short time if its caller is the only one. {@link Looking} measures whether
+     * that helps.
      */
     final class Plain implements Wire {
         private static final long LOOK_NS_MAX = 80_000;
@@ -102,7 +104,9 @@ interface Wire extends Closeable {
         private final SocketChannel channel;
         private final Looking looking = new Looking();
 
-        /** Room for a read; grows while reads fill it, so that large answers need fewer. */
+        /**
+         * Space for one read; grows while reads fill it, so that large answers need fewer reads.
+         */
         private int room_bytes = 1 << 12;
 
         private boolean blocking = true;

@@ -6,10 +6,10 @@ import org.jspecify.annotations.Nullable;
 
 /** Changes a number: {@code ma}, or {@code incr} and {@code decr}. */
 public final class CountOperation extends Operation<@Nullable Long> {
-    /** Source: memcached's own buffer, which pads a number that has become shorter. */
+    /** Source: memcached pads a number that has become shorter with spaces, up to this length. */
     private static final int NUMBER_BYTES_MAX = 24;
 
-    /** What meta commands do in one step. A number below 0 is cut off at 0, as memcached does. */
+    /** Does what meta commands do in one step. A negative result becomes 0, as in memcached. */
     private static final String SCRIPT =
             "local v=redis.call('get',KEYS[1]) if not v then "
                     + "if ARGV[2]=='-1' then return false end "
@@ -31,9 +31,9 @@ public final class CountOperation extends Operation<@Nullable Long> {
     private boolean ttlKnown;
 
     /**
-     * Adds {@code by}, or takes it if {@code down}.
+     * Adds {@code by}, or subtracts it if {@code down}.
      *
-     * @param initial what is stored if there is no number; -1 for nothing; meta only
+     * @param initial stored if there is no number; -1 to store nothing; meta only
      * @param expiry of {@code initial}, from {@link Expiry}
      */
     public CountOperation(byte[] key, long by, boolean down, long initial, long expiry) {
@@ -123,7 +123,7 @@ public final class CountOperation extends Operation<@Nullable Long> {
         return true;
     }
 
-    /** A creation that lost a race is told like a miss: the caller asks again. */
+    /** A creation that lost a race is reported like a miss, and the caller retries. */
     private static boolean isMissing(int status) {
         return status == MetaLine.NOT_FOUND
                 || status == MetaLine.NOT_STORED
@@ -144,7 +144,7 @@ public final class CountOperation extends Operation<@Nullable Long> {
         return true;
     }
 
-    /** The number that {@code digits} say, with spaces around it. */
+    /** Parses {@code digits}, with spaces around the number. */
     public static long parse(byte[] digits) {
         String text = new String(digits, StandardCharsets.US_ASCII).strip();
         try {
@@ -159,12 +159,14 @@ public final class CountOperation extends Operation<@Nullable Long> {
         return digits == null ? null : parse(digits);
     }
 
-    /** Seconds the counter has left; {@link MetaLine#FOREVER} for ever, or if not known. */
+    /**
+     * Returns the remaining TTL in seconds; {@link MetaLine#FOREVER} if it is unlimited or unknown.
+     */
     public long ttl_s() {
         return ttl_s;
     }
 
-    /** Whether the server said how many; the classic dialect does not. */
+    /** Whether the server sent the TTL; the classic dialect does not have it. */
     public boolean knowsTtl() {
         return ttlKnown;
     }

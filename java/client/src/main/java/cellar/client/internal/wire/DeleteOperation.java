@@ -1,18 +1,23 @@
 package cellar.client.internal.wire;
 
-/** Removes an item or marks it as stale: {@code md}, or {@code delete}. */
+/** Deletes an item or marks it as stale: {@code md}, or {@code delete}. */
 public final class DeleteOperation extends Operation<Boolean> {
     private final byte[] key;
     private final long stale_s;
     private final long version;
     private boolean found;
 
-    /** Removes {@code key}, or leaves it stale for {@code stale_s} seconds if that is not 0. */
+    /**
+     * Deletes {@code key}; if {@code stale_s} is not 0, marks it as stale for that time instead.
+     */
     public DeleteOperation(byte[] key, long stale_s) {
         this(key, stale_s, 0);
     }
 
-    /** The same, but only if the item has {@code version}, if that is not 0; meta only. */
+    /**
+     * As {@link #DeleteOperation(byte[], long)}; if {@code version} is not 0, only if the item has
+     * it; meta only.
+     */
     public DeleteOperation(byte[] key, long stale_s, long version) {
         this.key = key;
         this.stale_s = stale_s;

@@ -4,35 +4,33 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * What a server understands, found out when a connection is opened.
+ * The protocol of a server, detected when a connection is opened.
  *
- * <p>Redis's protocol is not found out but chosen: then nothing else is there.
+ * <p>The Redis protocol is not detected but configured; then all other fields are unset.
  *
- * @param meta whether it has the meta commands
- * @param conditionalGet whether {@code mg} with {@code C} leaves out a value of the same version
+ * @param meta whether the server supports the meta commands
+ * @param conditionalGet whether {@code mg} with {@code C} omits a value of the same version
  * @param cellar whether it is Cellar
- * @param version as the server gave it
- * @param resp whether it is Redis's protocol
+ * @param version as the server sent it
+ * @param resp whether it is the Redis protocol
  */
 public record Dialect(
         boolean meta, boolean conditionalGet, boolean cellar, String version, boolean resp) {
-    /** Every server of memcached's protocol understands this. */
+    /** The classic commands, which every memcached server supports. */
     public static final Dialect CLASSIC = new Dialect(false, false, false, "", false);
 
-    /** Redis's protocol. */
+    /** The Redis protocol. */
     public static final Dialect RESP = new Dialect(false, false, false, "", true);
 
     private static final Pattern NUMBERS = Pattern.compile("(\\d+)\\.(\\d+)\\.(\\d+).*");
 
-    /** Meta commands have had their form of now since memcached 1.6.0. */
+    /** memcached 1.6.0 introduced the meta commands in their present form. */
     private static final long META_SINCE = number(1, 6, 0);
 
     /** Source: memcached's release notes of 1.6.40. */
     private static final long CONDITIONAL_SINCE = number(1, 6, 40);
 
-    /**
-     * The dialect of a server with this version; {@code answersMeta} if {@code mn} had its reply.
-     */
+    /** Returns the dialect of a server; {@code answersMeta} means that {@code mn} had its reply. */
     public static Dialect of(String version, boolean answersMeta) {
         boolean meta = answersMeta && number(version) >= META_SINCE;
         boolean cellar = version.contains("cellar");
@@ -40,7 +38,7 @@ public record Dialect(
         return new Dialect(meta, conditional, cellar, version, false);
     }
 
-    /** Whether it makes sense to ask a server with this version for {@code mn}. */
+    /** Whether a server of this version may support {@code mn}. */
     public static boolean mayBeMeta(String version) {
         return number(version) >= META_SINCE;
     }

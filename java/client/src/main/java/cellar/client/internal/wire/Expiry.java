@@ -3,15 +3,15 @@ package cellar.client.internal.wire;
 import cellar.client.Ttl;
 import java.time.Duration;
 
-/** TTLs as the protocol says them. */
+/** Expiry times in the form of the protocol. */
 public final class Expiry {
-    /** Longer ones are taken for a time of day by the protocol. */
+    /** The protocol interprets larger numbers as Unix time. */
     private static final long RELATIVE_S_MAX = 30L * 24 * 3600;
 
     private Expiry() {}
 
     /**
-     * Returns the number for {@code ttl}: 0 for never, seconds, or the second of the day it ends.
+     * Returns the number for {@code ttl}: 0 for never, seconds, or the Unix time of its end.
      *
      * @throws IllegalArgumentException if the TTL is zero or negative
      */
@@ -25,12 +25,12 @@ public final class Expiry {
         return seconds(ttl.getSeconds() + (ttl.getNano() > 0 ? 1 : 0));
     }
 
-    /** Whether {@code expiry} counts from now; if not, it is a time of day. */
+    /** Whether {@code expiry} counts from now; otherwise it is Unix time. */
     static boolean isRelative(long expiry) {
         return expiry <= RELATIVE_S_MAX;
     }
 
-    /** The number for what is left of an item, {@link MetaLine#FOREVER} or seconds. */
+    /** Returns the number for the remaining TTL: {@link MetaLine#FOREVER} or seconds. */
     public static long seconds(long left_s) {
         if (left_s == MetaLine.FOREVER) {
             return 0;

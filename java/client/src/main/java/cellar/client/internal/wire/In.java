@@ -6,10 +6,10 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
- * Bytes received and not yet understood.
+ * Bytes received and not yet parsed.
  *
- * <p>{@link #line} looks at the next line without taking it; {@link #takeLine} takes it. So a reply
- * that is not complete yet is looked at again when more has come.
+ * <p>{@link #line} finds the next line without consuming it; {@link #takeLine} consumes it. So an
+ * incomplete reply is parsed again when more bytes have arrived.
  */
 public final class In {
     private static final int LINE_BYTES_MAX = 1 << 16;
@@ -23,12 +23,12 @@ public final class In {
     private int next;
     private final MetaLine meta = new MetaLine();
 
-    /** How many bytes have been received and not been taken. */
+    /** Returns the number of bytes received and not consumed. */
     public int available() {
         return end - position;
     }
 
-    /** Makes room for at least {@code more} bytes and returns the buffer to write them to. */
+    /** Returns a buffer with space for at least {@code more} bytes. */
     public ByteBuffer space(int more) {
         if (position == end) {
             position = 0;
@@ -43,17 +43,17 @@ public final class In {
         return ByteBuffer.wrap(bytes, end, bytes.length - end);
     }
 
-    /** Tells that {@code count} bytes were written to {@link #space}. */
+    /** Records that {@code count} bytes were written to {@link #space}. */
     public void received(int count) {
         end += count;
     }
 
-    /** The array behind {@link #space}, to be written from {@link #end} on. */
+    /** Returns the array behind {@link #space}, to be written from {@link #end} on. */
     public byte[] array() {
         return bytes;
     }
 
-    /** Where the next byte received goes. */
+    /** Returns the position for the next byte received. */
     public int end() {
         return end;
     }
@@ -71,7 +71,7 @@ public final class In {
         end = kept;
     }
 
-    /** Whether a whole line is there; it becomes the current one. */
+    /** Whether there is a complete line, which becomes the current one. */
     public boolean line() {
         for (int i = position; i < end; i++) {
             if (bytes[i] == '\n') {
@@ -86,17 +86,20 @@ public final class In {
         return false;
     }
 
-    /** Where the first byte not taken lies. */
+    /** Returns the position of the first byte not consumed. */
     public int position() {
         return position;
     }
 
-    /** Takes everything before {@code to}. */
+    /** Consumes everything before {@code to}. */
     public void take(int to) {
         position = to;
     }
 
-    /** Where the line that begins at {@code from} ends in a carriage return; -1 if not yet. */
+    /**
+     * Returns the position of the carriage return of the line that begins at {@code from}; -1 if it
+     * has not arrived.
+     */
     public int lineEnd(int from) {
         for (int i = from; i + 1 < end; i++) {
             if (bytes[i] == '\r' && bytes[i + 1] == '\n') {
@@ -109,7 +112,7 @@ public final class In {
         return -1;
     }
 
-    /** Takes the current line. */
+    /** Consumes the current line. */
     public void takeLine() {
         position = next;
     }
@@ -133,17 +136,17 @@ public final class In {
         return lineEnd - position == text.length() && begins(text);
     }
 
-    /** The current line as text. */
+    /** Returns the current line as text. */
     public String text() {
         return new String(bytes, position, lineEnd - position, StandardCharsets.UTF_8);
     }
 
-    /** The first two characters of the current line, or 0 if there are fewer. */
+    /** Returns the first two characters of the current line, or 0 if there are fewer. */
     public int status() {
         return lineEnd - position < 2 ? 0 : MetaLine.status(bytes[position], bytes[position + 1]);
     }
 
-    /** The current line understood as a meta reply; valid until the next call. */
+    /** Parses the current line as a meta reply; valid until the next call. */
     public MetaLine meta() {
         meta.read(bytes, position, lineEnd);
         return meta;
@@ -154,13 +157,16 @@ public final class In {
         return end - next >= size + 2;
     }
 
-    /** Takes the current line and {@code size} bytes behind it with their line end. */
+    /** Consumes the current line and returns the {@code size} bytes after it. */
     public byte[] takeBlock(int size) {
         int first = skipBlock(size);
         return Arrays.copyOfRange(bytes, first, first + size);
     }
 
-    /** The same, but tells where in {@link #array} they lie until more is received. */
+    /**
+     * As {@link #takeBlock}, but returns their position in {@link #array}, valid until more bytes
+     * arrive.
+     */
     public int skipBlock(int size) {
         int first = next;
         int last = first + size;
@@ -171,7 +177,7 @@ public final class In {
         return first;
     }
 
-    /** The unsigned number that is the {@code index}-th word of the current line, from 0. */
+    /** Returns the unsigned number in word {@code index} of the current line, from 0. */
     public long number(int index) {
         int at = position;
         for (int word = 0; word < index; word++) {
@@ -183,7 +189,7 @@ public final class In {
         return MetaLine.number(bytes, at, lineEnd);
     }
 
-    /** How many words the current line has. */
+    /** Returns the number of words in the current line. */
     public int words() {
         int words = lineEnd > position ? 1 : 0;
         for (int at = position; at < lineEnd; at++) {

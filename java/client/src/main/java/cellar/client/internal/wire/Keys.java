@@ -2,9 +2,9 @@ package cellar.client.internal.wire;
 
 import java.nio.charset.StandardCharsets;
 
-/** Keys as bytes. */
+/** Converts keys to bytes. */
 public final class Keys {
-    /** Most bytes of a key. */
+    /** The length limit of a key in bytes. */
     public static final int KEY_BYTES_MAX = 250;
 
     private Keys() {}
@@ -12,7 +12,7 @@ public final class Keys {
     /**
      * Returns the bytes of a key.
      *
-     * @throws IllegalArgumentException if the protocol has no such key
+     * @throws IllegalArgumentException if the protocol does not allow the key
      */
     public static byte[] bytes(String key) {
         byte[] bytes = key.getBytes(StandardCharsets.UTF_8);

@@ -4,20 +4,20 @@ import cellar.client.CacheException;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
-/** Anything that is answered with one line: {@code version}, {@code mn}, {@code flush_all}. */
+/** A request that is answered with one line: {@code version}, {@code mn}, {@code flush_all}. */
 public final class LineOperation extends Operation<String> {
     private final String name;
     private final byte[] request;
     private @Nullable String line;
 
-    /** Asks for a sign of life. */
+    /** Returns a request without effect, to check a connection. */
     public static LineOperation alive(Dialect dialect) {
         return dialect.resp()
                 ? new LineOperation("ping", "PING\r\n")
                 : new LineOperation("version", "version\r\n");
     }
 
-    /** Sends {@code request}, which ends its own lines. */
+    /** Sends {@code request}, which includes its line ends. */
     public LineOperation(String name, String request) {
         this.name = name;
         this.request = request.getBytes(StandardCharsets.UTF_8);

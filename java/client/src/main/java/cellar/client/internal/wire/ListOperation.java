@@ -6,16 +6,16 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * Lists a node's keys: {@code lru_crawler metadump}. Needs a connection of its own.
+ * Lists a node's keys: {@code lru_crawler metadump}. Needs a separate connection.
  *
- * <p>Later versions of memcached say {@code OK} before the first key.
+ * <p>Later versions of memcached send {@code OK} before the first key.
  */
 public final class ListOperation extends Operation<Set<String>> {
-    /** What the server walks along. */
+    /** What the server iterates over. */
     public enum Walk {
-        /** Its hash table: misses nothing that is there all the while. Not in old versions. */
+        /** The hash table: includes every key that exists all the time. Not in old versions. */
         HASH,
-        /** Its lists of recently used items: misses what moves from one to another. */
+        /** The LRU lists: misses items that move from one list to another. */
         LISTS
     }
 
@@ -25,7 +25,7 @@ public final class ListOperation extends Operation<Set<String>> {
     private final Walk walk;
     private final Set<String> keys = new HashSet<>();
 
-    /** Lists along {@code walk}. */
+    /** Lists in the order of {@code walk}. */
     public ListOperation(Walk walk) {
         this.walk = walk;
     }

@@ -4,30 +4,31 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 
 /**
- * What an item of replicated nodes carries beside its value, in the upper half of its flags.
+ * The mark of an item of replicated nodes, in the upper half of its flags.
  *
  * <pre>
  * bit 31, 30: kind | 29: ordered | 28 to 16: view | 15 to 0: the codec's flags
  * </pre>
  *
- * The view in which it was written is counted modulo {@link #VIEWS}. An ordered item is a copy:
- * behind its value follow a byte that is no digit and no space, so that the server does not count
- * such an item, the number of the home that the item was copied from, and the version it had there.
+ * The view is the one in which the item was written, modulo {@link #VIEWS}. An ordered item is a
+ * copy. After its value come three fields: a byte that is neither a digit nor a space, so that the
+ * server does not count the item, the number of the home that it was copied from, and its version
+ * there.
  *
  * <p>Why: docs/java-replication.md.
  */
 public final class Mark {
-    /** What an item is. */
+    /** The kind of an item. */
     public enum Kind {
         /** A value. */
         VALUE,
         /** A value that was invalidated. */
         STALE,
-        /** The trace of a removal, with an empty value. */
+        /** A tombstone, with an empty value. */
         GONE
     }
 
-    /** Views are told apart as long as fewer than half of this lie between them. */
+    /** Views can be compared while they are less than half of this apart. */
     public static final int VIEWS = 1 << 13;
 
     private static final int KIND_SHIFT = 30;
@@ -39,7 +40,7 @@ public final class Mark {
 
     private Mark() {}
 
-    /** Flags for the server. */
+    /** Returns the flags for the server. */
     public static int flags(Kind kind, boolean ordered, int view, int flags) {
         return kind.ordinal() << KIND_SHIFT
                 | (ordered ? ORDERED : 0)
@@ -47,12 +48,12 @@ public final class Mark {
                 | flags & FLAGS;
     }
 
-    /** Whether a codec's flags leave room for the mark. */
+    /** Whether a codec's flags fit in the lower 16 bits. */
     public static boolean fits(int flags) {
         return (flags & FLAGS) == flags;
     }
 
-    /** What the item is. */
+    /** Returns the kind of the item. */
     public static Kind kind(int marked) {
         return Kind.values()[Math.min(marked >>> KIND_SHIFT, Kind.GONE.ordinal())];
     }
@@ -62,43 +63,43 @@ public final class Mark {
         return (marked & ORDERED) != 0 && size_bytes >= TRAILER_BYTES;
     }
 
-    /** In which view it was written. */
+    /** Returns the view in which it was written. */
     public static int view(int marked) {
         return marked >>> VIEW_SHIFT & VIEWS - 1;
     }
 
-    /** The codec's flags. */
+    /** Returns the codec's flags. */
     public static int user(int marked) {
         return marked & FLAGS;
     }
 
-    /** How many of {@code size_bytes} are the value's. */
+    /** Returns the size of the value, of an item of {@code size_bytes}. */
     public static int size_bytes(int marked, int size_bytes) {
         return isOrdered(marked, size_bytes) ? size_bytes - TRAILER_BYTES : size_bytes;
     }
 
-    /** The value without its order. */
+    /** Returns the value without its order. */
     public static byte[] value(int marked, byte[] bytes) {
         return isOrdered(marked, bytes.length)
                 ? Arrays.copyOf(bytes, bytes.length - TRAILER_BYTES)
                 : bytes;
     }
 
-    /** The home that it was copied from; 0 if it has no order. */
+    /** Returns the home that it was copied from; 0 if it has no order. */
     public static int home(int marked, byte[] bytes) {
         return isOrdered(marked, bytes.length)
                 ? ByteBuffer.wrap(bytes).getInt(bytes.length - Integer.BYTES - Long.BYTES)
                 : 0;
     }
 
-    /** The value's order; 0 if it has none. */
+    /** Returns the value's order; 0 if it has none. */
     public static long order(int marked, byte[] bytes) {
         return isOrdered(marked, bytes.length)
                 ? ByteBuffer.wrap(bytes).getLong(bytes.length - Long.BYTES)
                 : 0;
     }
 
-    /** The value with its order. */
+    /** Returns the value with its order. */
     public static byte[] ordered(byte[] value, int home, long order) {
         return ByteBuffer.allocate(value.length + TRAILER_BYTES)
                 .put(value)
@@ -108,7 +109,7 @@ public final class Mark {
                 .array();
     }
 
-    /** More than 0 if {@code view} came after {@code other}, less if before. */
+    /** Greater than 0 if {@code view} is later than {@code other}, less if earlier. */
     public static int compareViews(int view, int other) {
         int ahead = view - other & VIEWS - 1;
         return ahead < VIEWS / 2 ? ahead : ahead - VIEWS;

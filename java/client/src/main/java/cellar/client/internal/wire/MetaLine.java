@@ -11,7 +11,7 @@ public final class MetaLine {
     /** A value follows. */
     public static final int VALUE = status('V', 'A');
 
-    /** Done, without a value. */
+    /** Success without a value. */
     public static final int DONE = status('H', 'D');
 
     /** A miss of a read. */
@@ -23,13 +23,13 @@ public final class MetaLine {
     /** Another version. */
     public static final int EXISTS = status('E', 'X');
 
-    /** A miss of anything but a read. */
+    /** A miss of any other command. */
     public static final int NOT_FOUND = status('N', 'F');
 
     /** The end of a batch. */
     public static final int NOTHING = status('M', 'N');
 
-    /** What {@link #ttl_s} is for an item that does not expire. */
+    /** The value of {@link #ttl_s} for an item that does not expire. */
     public static final long FOREVER = -1;
 
     private static final int SIZE_MAX = Integer.MAX_VALUE - 64;
@@ -43,37 +43,37 @@ public final class MetaLine {
     private boolean waiting;
     private boolean stale;
 
-    /** How many bytes the value has. */
+    /** Returns the size of the value in bytes. */
     int size_bytes() {
         return size_bytes;
     }
 
-    /** The item's flags. */
+    /** Returns the item's flags. */
     int flags() {
         return flags;
     }
 
-    /** The item's version. */
+    /** Returns the item's version. */
     long version() {
         return version;
     }
 
-    /** Seconds left, or {@link #FOREVER}. */
+    /** Returns the remaining TTL in seconds, or {@link #FOREVER}. */
     long ttl_s() {
         return ttl_s;
     }
 
-    /** The number that the request had; -1 for one that it did not have. */
+    /** Returns the opaque number of the request; -1 if it is not one of this client. */
     int opaque() {
         return opaque;
     }
 
-    /** Whether the caller is to load the value. */
+    /** Whether the caller has won the lease and must load the value. */
     boolean won() {
         return won;
     }
 
-    /** Whether somebody else is loading the value. */
+    /** Whether another caller is loading the value. */
     boolean waiting() {
         return waiting;
     }
@@ -128,7 +128,7 @@ public final class MetaLine {
         }
     }
 
-    /** The number that this client sent; -1 for a token that it did not. */
+    /** Parses the opaque number that this client sent; -1 for any other token. */
     private static int opaque(byte[] bytes, int at, int end) {
         boolean number = at < end && bytes[at] >= '0' && bytes[at] <= '9';
         return number ? (int) number(bytes, at, end) : -1;
@@ -148,7 +148,7 @@ public final class MetaLine {
         return (int) number;
     }
 
-    /** The unsigned decimal number at {@code at}, up to a space or {@code end}. */
+    /** Parses the unsigned decimal number at {@code at}, up to a space or {@code end}. */
     static long number(byte[] bytes, int at, int end) {
         if (at >= end) {
             throw new CacheException.Protocol("a number is missing in a reply");

@@ -5,57 +5,59 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A request and, later, its answer: how it is said in each dialect, and how the reply is read.
+ * A request and its answer: encodes the request for each dialect and decodes the reply.
  *
- * <p>Knows no sockets, nor who waits for it and for how long. A connection calls {@link #encode}
- * once (again if it broke), {@link #decode} until it returns true, then {@link #finish}. A request
- * is its own stage, so that whoever asks gets what was sent and needs no other object.
+ * <p>It does not know about sockets, callers or deadlines. A connection calls {@link #encode} once
+ * (again if it broke), {@link #decode} until it returns true, then {@link #finish}. A request is
+ * its own stage, so callers need no other object.
  *
  * @param <R> type of the answer
  */
 public abstract class Operation<R extends @Nullable Object> extends CompletableFuture<R> {
     private @Nullable CacheException refusal;
 
-    /** About how many bytes the request has. */
+    /** Returns the approximate size of the request in bytes. */
     public int size() {
         return 64;
     }
 
-    /** The connection that suits it best; null if any does. */
+    /** Returns the connection that it prefers; null if it may use any. */
     public @Nullable Link prefers() {
         return null;
     }
 
-    /** Is about to be encoded for {@code link}; a connection on which callers wait has none. */
+    /**
+     * Called before it is encoded for {@code link}; not called on connections of blocking calls.
+     */
     public void goesOver(Link link) {}
 
-    /** Appends the request. */
+    /** Appends the request to {@code out}. */
     public abstract void encode(Out out, Dialect dialect);
 
     /**
-     * Takes as much of the reply as there is; true if that was all of it.
+     * Consumes as much of the reply as has arrived; true if the reply is complete.
      *
-     * @throws CacheException.Protocol if this is no reply to the request
+     * @throws CacheException.Protocol if this is not a reply to the request
      */
     public abstract boolean decode(In in, Dialect dialect);
 
-    /** The answer, once {@link #decode} has returned true. */
+    /** Returns the answer, once {@link #decode} has returned true. */
     protected abstract R answer();
 
-    /** What is counted for this operation. */
+    /** Returns the name of this operation in metrics. */
     public abstract String name();
 
-    /** Whether sending it twice does the same as sending it once. */
+    /** Whether sending it twice has the same effect as once. */
     public boolean isRepeatable() {
         return false;
     }
 
-    /** Whether the reply said that there is no such item. */
+    /** Whether the reply says that the item does not exist. */
     public boolean isMiss() {
         return false;
     }
 
-    /** Completes with the answer, or with what the server refused. */
+    /** Completes with the answer or the server's error. */
     public final void finish() {
         CacheException refused = refusal;
         if (refused != null) {
@@ -71,7 +73,7 @@ public abstract class Operation<R extends @Nullable Object> extends CompletableF
         }
     }
 
-    /** Takes the current line as the server's refusal. */
+    /** Consumes the current line as an error of the server. */
     protected final boolean refused(In in) {
         String line = in.text();
         boolean known =

@@ -2,7 +2,7 @@ package cellar.client.internal.wire;
 
 import java.util.Arrays;
 
-/** Bytes to be sent: a buffer that grows, and shrinks again after a large request. */
+/** A buffer of bytes to send; it grows, and shrinks again after a large request. */
 public final class Out {
     private static final int KEPT_BYTES_MAX = 1 << 20;
     private static final int START_BYTES = 1 << 13;
@@ -10,17 +10,17 @@ public final class Out {
     private byte[] bytes = new byte[START_BYTES];
     private int length;
 
-    /** The bytes, valid up to {@link #length}. */
+    /** Returns the bytes, valid up to {@link #length}. */
     public byte[] bytes() {
         return bytes;
     }
 
-    /** How many bytes wait to be sent. */
+    /** Returns the number of bytes to send. */
     public int length() {
         return length;
     }
 
-    /** Forgets all bytes. */
+    /** Removes all bytes. */
     public void clear() {
         length = 0;
         if (bytes.length > KEPT_BYTES_MAX) {
@@ -43,7 +43,7 @@ public final class Out {
         return this;
     }
 
-    /** Appends text of ASCII characters. */
+    /** Appends ASCII text. */
     public Out put(String ascii) {
         int count = ascii.length();
         room(count);
@@ -69,7 +69,7 @@ public final class Out {
         return this;
     }
 
-    /** Ends a line. */
+    /** Appends a line end. */
     public Out end() {
         room(2);
         bytes[length] = '\r';

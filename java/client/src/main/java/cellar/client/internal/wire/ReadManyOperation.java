@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
 
-/** Reads many items of one node in one batch; misses cost no reply in the meta protocol. */
+/** Reads many items of one node in one batch; misses have no reply in the meta protocol. */
 public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
     private static final int CLASSIC_LINE_BYTES_MAX = 2000;
 
@@ -23,7 +23,7 @@ public final class ReadManyOperation<V> extends Operation<Map<String, V>> {
     private int answered;
 
     /**
-     * Reads {@code keys}, whose bytes are {@code keyBytes}.
+     * Reads {@code keys}, encoded as {@code keyBytes}.
      *
      * @param marked whether they are items of replicated nodes, see {@link Mark}
      */

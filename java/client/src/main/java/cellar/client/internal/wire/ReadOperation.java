@@ -6,19 +6,19 @@ import org.jspecify.annotations.Nullable;
 
 /** Reads one item: {@code mg}, or {@code get} and {@code gets}. */
 public final class ReadOperation<R extends @Nullable Object> extends Operation<R> {
-    /** What is asked for beside the value. */
+    /** Requests the flags besides the value. */
     public static final int FLAGS = 1;
 
-    /** The version. */
+    /** Requests the version. */
     public static final int VERSION = 2;
 
-    /** The time left; meta only. */
+    /** Requests the remaining TTL; meta only. */
     public static final int TTL = 4;
 
-    /** Everything but the value; meta only. */
+    /** Requests everything except the value; meta only. */
     public static final int NO_VALUE = 8;
 
-    /** The item is understood as one of replicated nodes, see {@link Mark}; needs the flags. */
+    /** Decodes the item as one of replicated nodes, see {@link Mark}; needs the flags. */
     public static final int MARKED = 16;
 
     private final byte[] key;
@@ -48,7 +48,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     private int home;
     private long order;
 
-    /** Reads {@code key}; {@code finisher} makes the answer of what was found. */
+    /** Reads {@code key}; {@code finisher} converts the read to the answer. */
     public ReadOperation(
             byte[] key, int wanted, Function<? super ReadOperation<R>, ? extends R> finisher) {
         this.key = key;
@@ -56,7 +56,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         this.finisher = finisher;
     }
 
-    /** Asks for a lease on a miss, and on items with less than {@code early_s} left; meta only. */
+    /** Requests a lease on a miss and for items with less than {@code early_s} left; meta only. */
     public ReadOperation<R> lease(long lease_s, long early_s) {
         this.lease_s = lease_s;
         this.early_s = early_s;
@@ -64,8 +64,8 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     }
 
     /**
-     * Leaves the value out if the version is {@code known}, where that can be said: over the
-     * connection {@code from} that told it, to a server with a conditional get.
+     * Omits the value if its version is {@code known}. This works over the connection {@code from}
+     * that delivered the version, and with servers that support a conditional get.
      */
     public ReadOperation<R> unless(long known, @Nullable Link from) {
         this.known = known;
@@ -74,8 +74,8 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
     }
 
     /**
-     * Leaves the value where it was received: {@link #bytes} stays null, {@link #received} is for
-     * the finisher only, which must be done with it when it returns.
+     * Leaves the value in the receive buffer. {@link #bytes} stays null, and {@link #received} is
+     * only valid while the finisher runs.
      */
     public ReadOperation<R> inPlace() {
         inPlace = true;
@@ -129,7 +129,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         out.end();
     }
 
-    /** The time left is asked for first; whoever trusts it has to be told of changes. */
+    /** Reads the TTL before the value, so it is only valid if later changes are tracked. */
     private void encodeResp(Out out) {
         ttlKnown = false;
         if ((wanted & TTL) != 0) {
@@ -140,7 +140,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
 
     private boolean decodeResp(In in) {
         if ((wanted & TTL) != 0 && !ttlKnown) {
-            // Where one is refused the other is, too; if not, the value is not to be kept.
+            // If one command is rejected, so is the other; otherwise the value must not be kept.
             boolean refused = in.begins("-");
             if (!refused && !in.begins(":")) {
                 throw new CacheException.Protocol("PTTL was answered with " + in.text());
@@ -212,7 +212,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         return true;
     }
 
-    /** The trace of a removal is a miss. */
+    /** A tombstone is a miss. */
     private void unmark() {
         marked = flags;
         flags = Mark.user(marked);
@@ -248,7 +248,7 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         flags = (int) in.number(2);
         version = in.words() > 4 ? in.number(4) : 0;
         size_bytes = size;
-        // The last line may come later, and what is received before it may move the value.
+        // The last line may arrive later, and receiving bytes before it may move the value.
         bytes = in.takeBlock(size);
         return decode(in, Dialect.CLASSIC);
     }
@@ -287,87 +287,87 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
         return !hit;
     }
 
-    /** What the item carries beside its value, if it was asked for as {@link #MARKED}. */
+    /** Returns the mark in the item's flags, if it was read with {@link #MARKED}. */
     public int marked() {
         return marked;
     }
 
-    /** Whether the item was removed, and its trace is still there. */
+    /** Whether the item was deleted and its tombstone still exists. */
     public boolean isGone() {
         return Mark.kind(marked) == Mark.Kind.GONE;
     }
 
-    /** Whether the item is a copy that knows its order. */
+    /** Whether the item is a copy with an order. */
     public boolean isOrdered() {
         return ordered;
     }
 
-    /** The home that the item was copied from, if it is ordered. */
+    /** Returns the home that the item was copied from, if it has an order. */
     public int home() {
         return home;
     }
 
-    /** The version that the item had at its home, if it is ordered. */
+    /** Returns the version that the item had at its home, if it has an order. */
     public long order() {
         return order;
     }
 
-    /** Whether there is such an item. */
+    /** Whether the item exists. */
     public boolean hit() {
         return hit;
     }
 
-    /** The value; null on a miss, and where it was left out. */
+    /** Returns the value; null on a miss and if it was omitted. */
     public byte @Nullable [] bytes() {
         return bytes;
     }
 
-    /** What holds the value of a read {@link #inPlace}, while the finisher runs. */
+    /** Returns the buffer with the value of a read {@link #inPlace}, while the finisher runs. */
     public byte @Nullable [] received() {
         return received;
     }
 
-    /** Where in {@link #received} the value begins. */
+    /** Returns the position of the value in {@link #received}. */
     public int receivedAt() {
         return receivedAt;
     }
 
-    /** How many bytes the value has. */
+    /** Returns the size of the value in bytes. */
     public int size_bytes() {
         return size_bytes;
     }
 
-    /** The item's flags. */
+    /** Returns the item's flags. */
     public int flags() {
         return flags;
     }
 
-    /** The item's version, 0 if it was not asked for. */
+    /** Returns the item's version, 0 if it was not requested. */
     public long version() {
         return version;
     }
 
-    /** The connection that told the version; null if it was one on which callers wait. */
+    /** Returns the connection that delivered the version; null if it was one of blocking calls. */
     public @Nullable Link link() {
         return link;
     }
 
-    /** Seconds left, {@link MetaLine#FOREVER} for ever. */
+    /** Returns the remaining TTL in seconds, {@link MetaLine#FOREVER} if it is unlimited. */
     public long ttl_s() {
         return ttl_s;
     }
 
-    /** Whether the server said how many; the classic dialect does not. */
+    /** Whether the server sent the TTL; the classic dialect does not have it. */
     public boolean knowsTtl() {
         return ttlKnown;
     }
 
-    /** Whether the caller is to load the value. */
+    /** Whether the caller has won the lease and must load the value. */
     public boolean won() {
         return won;
     }
 
-    /** Whether somebody else is loading the value. */
+    /** Whether another caller is loading the value. */
     public boolean waiting() {
         return waiting;
     }

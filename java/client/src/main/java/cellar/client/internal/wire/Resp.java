@@ -4,15 +4,15 @@ import cellar.client.CacheException;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Requests and replies of Redis's protocol, version 2, as operations need them.
+ * Requests and replies of the Redis protocol, version 2, as far as operations need them.
  *
- * <p>Source: Redis's "RESP protocol spec". Messages that nobody asked for come on a connection of
- * their own, see {@link RespReader}.
+ * <p>Source: Redis's "RESP protocol spec". Push messages arrive on a separate connection, see
+ * {@link RespReader}.
  */
 final class Resp {
     private Resp() {}
 
-    /** Begins a command of so many words. */
+    /** Begins a command of {@code words} words. */
     static Out begin(Out out, int words) {
         return out.put('*').put(words).end();
     }
@@ -22,7 +22,7 @@ final class Resp {
         return out.put('$').put(word.length).end().put(word).end();
     }
 
-    /** Appends a word of ASCII characters. */
+    /** Appends a word in ASCII. */
     static Out word(Out out, String word) {
         return out.put('$').put(word.length()).end().put(word).end();
     }
@@ -32,17 +32,17 @@ final class Resp {
         return word(out, Long.toString(number).getBytes(StandardCharsets.US_ASCII));
     }
 
-    /** The option for an {@link Expiry} that is not 0: seconds from now, or a time of day. */
+    /** Returns the option for an {@link Expiry} that is not 0: seconds from now, or Unix time. */
     static String expiryOption(long expiry) {
         return Expiry.isRelative(expiry) ? "EX" : "EXAT";
     }
 
-    /** Whether the current line says that there is no value. */
+    /** Whether the current line is a null. */
     static boolean isNull(In in) {
         return in.is("$-1");
     }
 
-    /** The number behind the first character of the current line. */
+    /** Returns the number after the first character of the current line. */
     static long number(In in) {
         String line = in.text();
         try {
@@ -52,7 +52,7 @@ final class Resp {
         }
     }
 
-    /** The length of the block that the current line announces. */
+    /** Returns the length of the bulk string that the current line announces. */
     static int length(In in) {
         return MetaLine.size(number(in));
     }

@@ -7,19 +7,19 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads Redis's protocol, version 3, as far as tracking needs it: text, numbers, bytes, null, lists
- * and maps (as flat lists), pushes.
+ * Reads the Redis protocol, version 3, as far as tracking needs it: strings, numbers, null, arrays,
+ * maps (as flat lists) and push messages.
  *
  * <p>Source: Redis's "RESP protocol spec".
  */
 public final class RespReader {
-    /** A message that nobody asked for. */
+    /** A push message. */
     public record Push(List<@Nullable Object> parts) {}
 
-    /** The server's refusal of a command. */
+    /** The server's error reply to a command. */
     public record Refusal(String message) {}
 
-    /** There is no whole message yet. */
+    /** The message is incomplete. */
     public static final Object INCOMPLETE = new Object();
 
     private static final int DEPTH_MAX = 8;
@@ -33,7 +33,7 @@ public final class RespReader {
         this.in = in;
     }
 
-    /** Takes the next message, {@link #INCOMPLETE} if it has not all come. */
+    /** Consumes the next message; {@link #INCOMPLETE} if it has not completely arrived. */
     public @Nullable Object next() {
         position = in.position();
         Object message = read(0);

@@ -7,20 +7,20 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Asks a node of a cluster who has which slot: {@code CLUSTER SLOTS}.
+ * Asks a node of a cluster which node owns which slots: {@code CLUSTER SLOTS}.
  *
  * <p>Source: redis.io/docs/latest/commands/cluster-slots.
  */
 public final class SlotsOperation extends Operation<List<SlotsOperation.Range>> {
-    /** How many slots there are. */
+    /** The number of slots. */
     public static final int SLOTS = 16384;
 
     /**
-     * Slots of one node.
+     * A range of slots of one node.
      *
      * @param first slot
-     * @param last slot, which is one of them
-     * @param node that has them
+     * @param last slot, inclusive
+     * @param node that owns them
      */
     public record Range(int first, int last, Node node) {}
 
@@ -54,7 +54,7 @@ public final class SlotsOperation extends Operation<List<SlotsOperation.Range>> 
         List<Range> ranges = new ArrayList<>();
         for (Object row : list(reply)) {
             List<?> parts = list(row);
-            // Behind the slots is the node that is written to, then those that follow it.
+            // After the slots comes the primary, then its replicas.
             List<?> place = list(part(parts, 2));
             Node node = Node.of(String.valueOf(part(place, 0)), number(part(place, 1)));
             int first = number(part(parts, 0));

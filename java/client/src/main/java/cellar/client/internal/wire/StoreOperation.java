@@ -4,21 +4,21 @@ import cellar.client.CasOutcome;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** Stores one item in one of six ways: {@code ms}, or {@code set} and its kin. */
+/** Stores one item in one of six modes: {@code ms}, or {@code set} and similar commands. */
 public final class StoreOperation extends Operation<CasOutcome> {
-    /** What must be there for the value to be stored, or where it goes. */
+    /** The condition for the store, or where the value goes. */
     public enum Mode {
-        /** Whatever is there. */
+        /** Stores always. */
         SET("set", 'S'),
-        /** Nothing. */
+        /** Stores if there is no item. */
         ADD("add", 'E'),
-        /** Something. */
+        /** Stores if there is an item. */
         REPLACE("replace", 'R'),
-        /** Behind what is there. */
+        /** Appends to the item. */
         APPEND("append", 'A'),
-        /** Before what is there. */
+        /** Prepends to the item. */
         PREPEND("prepend", 'P'),
-        /** Something of the version given. */
+        /** Stores if the item has the given version. */
         CAS("cas", 'S');
 
         private final String word;
@@ -44,7 +44,7 @@ public final class StoreOperation extends Operation<CasOutcome> {
      * Stores {@code value} under {@code key}.
      *
      * @param expiry from {@link Expiry}
-     * @param version for {@link Mode#CAS}, else 0
+     * @param version for {@link Mode#CAS}, otherwise 0
      */
     public StoreOperation(
             byte[] key, byte[] value, int flags, long expiry, Mode mode, long version) {
@@ -56,13 +56,13 @@ public final class StoreOperation extends Operation<CasOutcome> {
         this.version = version;
     }
 
-    /** Asks for the version that the item gets; meta only. */
+    /** Requests the new version of the item; meta only. */
     public StoreOperation askVersion() {
         asksVersion = true;
         return this;
     }
 
-    /** The version that the item has got, if it was asked for. */
+    /** Returns the new version of the item, if it was requested. */
     public long newVersion() {
         return newVersion;
     }
@@ -91,7 +91,7 @@ public final class StoreOperation extends Operation<CasOutcome> {
         out.put(value).end();
     }
 
-    /** Flags have no place there, and only three modes are asked for. */
+    /** The Redis protocol has no flags, and only three modes are used with it. */
     private void encodeResp(Out out) {
         String option = mode == Mode.ADD ? "NX" : mode == Mode.REPLACE ? "XX" : "";
         Resp.begin(out, 3 + (expiry == 0 ? 0 : 2) + (option.isEmpty() ? 0 : 1));

@@ -1,6 +1,6 @@
 package cellar.client.internal.wire;
 
-/** Gives an item another TTL: {@code mg} with {@code T}, or {@code touch}. */
+/** Changes the TTL of an item: {@code mg} with {@code T}, or {@code touch}. */
 public final class TouchOperation extends Operation<Boolean> {
     private final byte[] key;
     private final long expiry;
@@ -24,7 +24,7 @@ public final class TouchOperation extends Operation<Boolean> {
         }
     }
 
-    /** {@code PERSIST} only says whether there was a TTL, so {@code EXISTS} is asked behind it. */
+    /** {@code PERSIST} only reports whether there was a TTL, so {@code EXISTS} is sent after it. */
     private void encodeResp(Out out) {
         persisted = false;
         if (expiry == 0) {

@@ -12,7 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** A key's home moves while a change of it, or a copy, is on its way. */
+/** A key's home changes while a change or a copy is on its way. */
 class MovedHomeTest {
     private static final byte[] KEY = World.bytes("k");
     private static final int VIEW = 4;
@@ -44,7 +44,7 @@ class MovedHomeTest {
         return Item.of(Kind.VALUE, text.getBytes(StandardCharsets.US_ASCII), 0, 3600).in(view);
     }
 
-    /** A copy of what was {@code before}'s, the home until then. */
+    /** Delivers a copy from {@code before}, the home until then. */
     private void deliver(Item item) {
         Item copy = item.copied(client.watch.homes().numberOf(before), 7);
         CompletableFuture<?> done = client.watch.copier().deliver(home, KEY, copy);

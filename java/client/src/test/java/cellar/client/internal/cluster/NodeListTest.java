@@ -107,7 +107,7 @@ class NodeListTest {
         before.close(() -> {});
         world.run(TIMING.pause());
         frozen.thaw();
-        // As the last one that used it left it: out, with the view that says so.
+        // As the last client that used it left it: out, with the view that says so.
         View view = before.watch.homes().view();
         World.put(frozen, Watch.VIEW_KEY, Publisher.held(view));
         World.Client after = start("new", 2, 3);

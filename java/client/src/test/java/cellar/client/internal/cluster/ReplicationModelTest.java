@@ -21,9 +21,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * The rules of docs/java-replication.md, under random schedules.
+ * Tests the rules of docs/java-replication.md with random schedules.
  *
- * <p>What decides is the client's own code; only servers, connections and time are made up.
+ * <p>The client's own code decides; only servers, connections and time are simulated.
  */
 class ReplicationModelTest {
     private static final Timing TIMING = new Timing(40, 80, 400, 100, 10, 20, 150, 400, 60_000);
@@ -35,16 +35,16 @@ class ReplicationModelTest {
     private static final long BROKEN_SCHEDULES = 20_000;
     private static final int ITEMS = 2;
 
-    /** Steps of 5 ms; longer than a client stands still, twice. */
+    /** Steps of 5 ms; longer than two pauses of a client. */
     private static final int SETTLE_STEPS_MAX = 5_000;
 
     /**
-     * How long things take.
+     * The times of a schedule.
      *
-     * @param timeout_ms how long clients wait for an answer
-     * @param slow_ms how much longer one way takes between some clients and servers, at most
-     * @param span_ms in which all happens
-     * @param grace_ms how much older a read may be
+     * @param timeout_ms time-out of the clients
+     * @param slow_ms maximum additional latency between some clients and servers
+     * @param span_ms duration of the load
+     * @param grace_ms additional age that a read may have
      */
     private record Pace(
             long timeout_ms, int slow_ms, int operations, int span_ms, int fault_ms, int grace_ms) {
@@ -53,7 +53,7 @@ class ReplicationModelTest {
         static final Pace LONG = new Pace(25, 0, 80, 700, 80, 100);
         static final Pace LONG_SLOW = new Pace(150, 70, 80, 1000, 80, 600);
 
-        /** Reads may be so much older. */
+        /** Allows reads to be {@code ms} older. */
         Pace later(int ms) {
             return new Pace(timeout_ms, slow_ms, operations, span_ms, fault_ms, grace_ms + ms);
         }
@@ -63,7 +63,10 @@ class ReplicationModelTest {
         }
     }
 
-    /** Of so many schedules one is slow; a prime number, so that it goes with everything else. */
+    /**
+     * One schedule of this many is slow; a prime number, so that it combines with all other
+     * variants.
+     */
     private static final long SLOW_ONE_OF = 7;
 
     /** One schedule. */
@@ -111,7 +114,7 @@ class ReplicationModelTest {
             }
             slow();
             fault();
-            // And until the fault has been noticed, if it ever is.
+            // And until clients have noticed the fault, if they do.
             world.run(pace.span_ms() + pace.fault_ms() + pace.grace_ms());
             settle();
             isNobodyOut(number);
@@ -139,7 +142,7 @@ class ReplicationModelTest {
             return world.isWhole();
         }
 
-        /** Some clients and servers are far from each other for a while. */
+        /** Makes the connections between some clients and servers slow for a while. */
         private void slow() {
             if (pace.slow_ms() == 0) {
                 return;
@@ -180,7 +183,7 @@ class ReplicationModelTest {
             }
         }
 
-        /** A client that hears nobody blames nobody. */
+        /** A client that gets no answers must not declare any node out. */
         private void isNobodyOut(int before) {
             int after = world.clients.get(0).watch.homes().view().number();
             if (isAlone && pace.slow_ms() == 0 && after != before) {
@@ -261,12 +264,14 @@ class ReplicationModelTest {
                                             value == null ? null : Long.valueOf(value)));
         }
 
-        /** The servers that are used in the end. */
+        /** Returns the servers that are in use at the end. */
         List<World.Server> servers() {
             return world.servers;
         }
 
-        /** All nodes have the same in the end; what failed may have been done somewhere. */
+        /**
+         * At the end all nodes have the same items; failed changes may have been executed anywhere.
+         */
         private void agree() {
             for (String key : List.of("k0", "k1", "n")) {
                 Set<String> values = new HashSet<>();
@@ -279,15 +284,15 @@ class ReplicationModelTest {
     }
 
     /**
-     * A schedule in which one or two of three servers fail, several times, and are filled while
-     * items are changed, and clients stand still.
+     * A schedule in which one or two of three servers fail several times. They are filled while
+     * items change and clients are paused.
      */
     private static final class LongRun extends Run {
         private static final int SERVERS = 3;
         private static final int FAULTS = 4;
         private static final int STILL_MS_MAX = 500;
 
-        /** Longer than the claim of a node lasts. */
+        /** Longer than the claim on a node lasts. */
         private static final int LONG_MS_MAX = 7_000;
 
         private final boolean oneServer;
@@ -302,8 +307,8 @@ class ReplicationModelTest {
         }
 
         /**
-         * If a home dies while the next one stands still, that gets its copies when it goes on. And
-         * where two servers fail none is slow as well: clients that disagree which one is left put
+         * If a home fails while the next one is stopped, that gets its copies when it continues. If
+         * two servers fail, none is slow as well: clients that disagree about the last one declare
          * all of them out.
          */
         private static Pace pace(long seed) {
@@ -313,7 +318,7 @@ class ReplicationModelTest {
             return seed % SLOW_ONE_OF == 0 ? Pace.LONG_SLOW : Pace.LONG;
         }
 
-        /** What clients that stand still have begun is done in the end, too. */
+        /** The requests that paused clients have begun are executed in the end, too. */
         @Override
         boolean isSettled() {
             return world.clients.stream().allMatch(client -> !client.isStill() && client.isIdle())
@@ -321,8 +326,8 @@ class ReplicationModelTest {
         }
 
         /**
-         * A counter's last step may be nowhere else if a home goes together with the next one,
-         * which is out if a client has no answer from it in time.
+         * The last step of a counter may be lost if a home fails together with the next one. That
+         * is out if it does not answer a client in time.
          */
         @Override
         void step(World.Client client) {
@@ -361,7 +366,7 @@ class ReplicationModelTest {
         }
     }
 
-    /** A schedule in which clients are started again with other nodes, one after the other. */
+    /** A schedule in which clients restart with other nodes, one after the other. */
     private static final class ListRun extends Run {
         private static final int SERVERS = 4;
 
@@ -383,7 +388,7 @@ class ReplicationModelTest {
             }
         }
 
-        /** Some servers, with {@code common} among them. */
+        /** Returns some servers, including {@code common}. */
         private List<World.Server> list(World.Server common) {
             return world.servers.stream()
                     .filter(server -> server == common || world.random.nextBoolean())
@@ -395,7 +400,7 @@ class ReplicationModelTest {
             return after;
         }
 
-        /** A counter's last step may be nowhere else if a home goes together with the next one. */
+        /** The last step of a counter may be lost if a home fails together with the next one. */
         @Override
         void step(World.Client client) {
             if (gone.size() < 2) {

@@ -20,8 +20,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
- * What the model, which has one thread, cannot show: callers on their own threads while another
- * thread learns that a key's home has changed (rule 6 of docs/java-replication.md).
+ * Callers on their own threads while another thread learns that a key's home has changed (rule 6 of
+ * docs/java-replication.md). The model cannot test this, because it has one thread.
  */
 @Tag("deep")
 class SettlingTest {
@@ -31,7 +31,7 @@ class SettlingTest {
     private static final Edit<Boolean> PUT =
             new Edit.Put<>(Item.of(Kind.VALUE, new byte[] {'v'}, 0, 3600), true);
 
-    /** Time stands still, so no pause ends. */
+    /** The clock stands still, so no pause ends. */
     private static final Ticks STILL =
             new Ticks() {
                 @Override
@@ -48,7 +48,7 @@ class SettlingTest {
         private final Map<String, Found> items = new HashMap<>();
         private long version;
 
-        /** Values that were stored here as at their home. */
+        /** The number of values that were stored here as at their home. */
         final AtomicLong puts = new AtomicLong();
 
         @Override
@@ -92,7 +92,7 @@ class SettlingTest {
         }
     }
 
-    /** One client of three nodes, all of them in. */
+    /** One client of three nodes that are all in. */
     private static final class Client {
         final Map<String, Node> nodes = new HashMap<>();
         final Watch watch = new Watch("client", STILL, Timing.USUAL, () -> {});
@@ -120,7 +120,7 @@ class SettlingTest {
         }
     }
 
-    /** Puts at the next home while this client's pause, which has no end, has just begun. */
+    /** Puts at the next home while this client's pause, which does not end, has just begun. */
     private static long putTooEarly() throws InterruptedException {
         Client client = new Client();
         String home = client.home();

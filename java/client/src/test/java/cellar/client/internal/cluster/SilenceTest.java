@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Whose fault silence is, and what becomes of nodes and copies meanwhile (rules 3 and 14). */
+/** Which silent node is at fault, and what happens to nodes and copies (rules 3 and 14). */
 class SilenceTest {
     private static final Timing TIMING = new Timing(40, 80, 400, 100, 10, 20, 150, 400, 60_000);
     private static final long TIMEOUT_MS = 25;

@@ -13,14 +13,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 
-/** A client that stands still, goes on, and believes what was true before. */
+/** A client that is paused, and resumes with an outdated state. */
 class StandstillTest {
     private static final Timing TIMING = new Timing(40, 80, 400, 100, 10, 20, 150, 400, 60_000);
     private static final long TIMEOUT_MS = 25;
     private static final long SEEDS = 20;
     private static final long STEPS_MAX = 20_000;
 
-    /** Longer than the claim of a node lasts. */
+    /** Longer than the claim on a node lasts. */
     private static final long STILL_MS = 8_000;
 
     private static World world(long seed, int servers) {
@@ -63,7 +63,7 @@ class StandstillTest {
             World.Client filler = fills(first) ? first : second;
             World.Client other = fills(first) ? second : first;
             until(world, () -> view(other).isRequested("s2"));
-            // All know by then, and it waits for the pause.
+            // By then all nodes have the view, and the client waits for the pause.
             world.run(TIMING.pause() / 3);
             filler.standStill(STILL_MS);
             until(world, other::isWhole);
@@ -123,7 +123,7 @@ class StandstillTest {
                     world.servers.stream().filter(s -> s.name.equals(name)).toList().get(0);
             world.servers.get(2).restart();
             until(world, () -> world.clients.stream().anyMatch(c -> isFilling(c)));
-            // All are told by then, and the filling client waits for the pause.
+            // By then all nodes have the view, and the filling client waits for the pause.
             world.run(TIMING.pause() / 2);
             world.clients.forEach(client -> client.standStill(TIMING.pause()));
             home.kill();
@@ -150,7 +150,7 @@ class StandstillTest {
         until(world, () -> client.isStill() && !client.watch.isFresh());
         assertTrue(before.mayHaveMissed());
         until(world, () -> !client.isStill() && client.watch.isFresh());
-        // Nothing has changed, so the home was not emptied: it was asked rightly.
+        // Nothing has changed, so the home was not emptied and the read was correct.
         assertFalse(before.mayHaveMissed());
     }
 
@@ -158,7 +158,7 @@ class StandstillTest {
     void aMissAtANodeThatWasFilledAnewIsReadAgain() {
         World world = world(1, 3);
         World.Client client = world.clients.get(0);
-        // Asked now, and answered by the process that is started meanwhile.
+        // Sent now, and answered by the process that is started meanwhile.
         Reading<Boolean> before = missed(client, false);
         String home = before.asked().name();
         World.Server server =
@@ -193,7 +193,7 @@ class StandstillTest {
         return reading;
     }
 
-    /** Every node that it asks answers that it has nothing. */
+    /** Every node that is asked answers with a miss. */
     private static void miss(Reading<Boolean> reading) {
         do {
             reading.request().complete(false);

@@ -22,33 +22,33 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Servers, clients and what is between them, in one thread and in a time that is only counted. */
+/** Simulated servers, clients and connections, in one thread and simulated time. */
 final class World {
-    /** Rules that are broken to see that the model notices. */
+    /** Rules that are broken on purpose; the model must detect it. */
     enum Broken {
-        /** Removals leave no trace. */
+        /** Deletes leave no tombstone. */
         TRACES,
-        /** What is added overwrites. */
+        /** Adding overwrites. */
         ADDING,
-        /** What is stored if nothing has changed is stored anyway. */
+        /** Conditional stores ignore the condition. */
         COMPARING,
-        /** Copies do not know their order. */
+        /** Copies have no order. */
         ORDER,
-        /** Connections talk to any process. */
+        /** Connections use any process. */
         GUARD,
-        /** Nobody waits until the nodes know the view. */
+        /** No client waits until the nodes have the view. */
         TELLING
     }
 
     private static final String VIEW = new String(Watch.VIEW_KEY, StandardCharsets.US_ASCII);
 
-    /** So much later may a server that stood still do what had come over one of its connections. */
+    /** Limit of the delay after which a stopped server reads each of its connections. */
     static final int THAW_MS = 100;
 
-    /** So much later may a client that stood still do what was due meanwhile, in any order. */
+    /** Limit of the delay after which a paused client runs its due tasks, in any order. */
     private static final int WAKING_MS = 4;
 
-    /** So much later comes what is not waited for. */
+    /** Additional delay of views while the rule {@link Broken#TELLING} is broken. */
     private static final long LATE_MS = 100;
 
     private record Event(long at_ms, long number, Runnable task) implements Comparable<Event> {
@@ -59,10 +59,10 @@ final class World {
         }
     }
 
-    /** A socket of a connection: another after each request that had no answer in time. */
+    /** The socket of a connection; replaced after each request without an answer in time. */
     private record Socket(Connection connection, int number) {}
 
-    /** An item on a server. */
+    /** A stored item. */
     private record Held(Item item, long version, long ends_ms) {}
 
     /** A server. */
@@ -96,12 +96,12 @@ final class World {
             frozen = true;
         }
 
-        /** From now on copies have no answer; all else has. */
+        /** From now on copies get no answer; other requests do. */
         void swallow() {
             swallows = true;
         }
 
-        /** Goes on: each socket is read at its own time, and new ones may be before it. */
+        /** Continues: each socket is read at its own time, and new ones may be first. */
         void thaw() {
             frozen = false;
             List.copyOf(waiting.keySet()).forEach(socket -> later(late(), () -> read(socket)));
@@ -190,7 +190,7 @@ final class World {
             return Item.of(Kind.VALUE, digits, 0, expiry);
         }
 
-        /** What a caller would find here. */
+        /** Returns the value that a caller would find here. */
         @Nullable String live(String key) {
             Held held = held(key);
             return held == null || held.item.kind() == Kind.GONE
@@ -221,7 +221,7 @@ final class World {
             return answer;
         }
 
-        /** How long one way takes. */
+        /** Returns the latency of one direction. */
         private long way() {
             int slow_ms = client.slow.getOrDefault(server.name, 0);
             return delay() + (slow_ms == 0 ? 0 : random.nextInt(slow_ms));
@@ -336,26 +336,26 @@ final class World {
         }
     }
 
-    /** A client, with the rules of the real one. */
+    /** A client, which uses the real rules. */
     final class Client {
         final String name;
         final Watch watch;
         final Changes changes;
         final Set<String> cut = new HashSet<>();
 
-        /** The servers that it lists. */
+        /** The servers in its list. */
         private final List<Server> list;
 
-        /** What it would have done while it stands still; null if it does not. */
+        /** The tasks that became due while it is paused; null if it is not. */
         private @Nullable List<Runnable> due;
 
-        /** Whether it takes no more requests from its caller. */
+        /** Whether it accepts no more requests from its caller. */
         boolean isClosing;
 
-        /** How many requests its caller waits for. */
+        /** The number of requests that its caller waits for. */
         int pending;
 
-        /** To these servers one way takes up to so many milliseconds more. */
+        /** The limit of additional latency to these servers, in milliseconds. */
         final Map<String, Integer> slow = new HashMap<>();
 
         Client(String name, Timing timing, long apart_ms, List<Server> list) {
@@ -381,7 +381,7 @@ final class World {
             watch.start(list.stream().map(this::replica).toList());
         }
 
-        /** It will do something. */
+        /** Schedules a task of the client. */
         private void later(long delay_ms, Runnable task) {
             World.this.later(delay_ms, () -> act(task));
         }
@@ -395,7 +395,7 @@ final class World {
             }
         }
 
-        /** Does nothing for so long, from when its copies are made; its clock goes on. */
+        /** Pauses the client for this time, when its copies are delivered; its clock continues. */
         void standStill(long for_ms) {
             if (!hasCopied()) {
                 later(1, () -> standStill(for_ms));
@@ -405,7 +405,7 @@ final class World {
             }
         }
 
-        /** Does what was due, in any order. */
+        /** Runs the tasks that became due, in any order. */
         private void goOn() {
             List<Runnable> late = due;
             due = null;
@@ -418,12 +418,12 @@ final class World {
             return due != null;
         }
 
-        /** Whether its requests are answered and its copies are made. */
+        /** Whether its requests are answered and its copies are delivered. */
         boolean isIdle() {
             return pending == 0 && hasCopied();
         }
 
-        /** Whether its copies are made. */
+        /** Whether its copies are delivered. */
         boolean hasCopied() {
             boolean copied = true;
             for (Replica replica : watch.replicas()) {
@@ -432,7 +432,10 @@ final class World {
             return copied;
         }
 
-        /** Ends it when its requests are answered and its copies are made; then runs the task. */
+        /**
+         * Closes it when its requests are answered and its copies are delivered; then runs the
+         * task.
+         */
         void close(Runnable then) {
             isClosing = true;
             if (isIdle()) {
@@ -457,7 +460,7 @@ final class World {
             return new Delivery(watch, node, CacheMetrics.NONE, node);
         }
 
-        /** Reads as a caller does. */
+        /** Reads like a caller. */
         CompletableFuture<@Nullable String> get(String key) {
             return get(key, 3);
         }
@@ -532,7 +535,7 @@ final class World {
     private long numbers;
     private long now_ms = 1000;
 
-    /** Clients with {@code timing} that wait for an answer for {@code timeout_ms}. */
+    /** Creates clients with {@code timing} and this time-out. */
     World(long seed, int servers, int clients, Timing timing, long timeout_ms, Set<Broken> broken) {
         this.random = new Random(seed);
         this.timing = timing;
@@ -547,7 +550,7 @@ final class World {
         this.clients.forEach(Client::start);
     }
 
-    /** A client that lists these servers and does not know any yet. */
+    /** Adds a client with this list of servers that does not know them yet. */
     Client add(String name, List<Server> list) {
         Client client = new Client(name, timing, random.nextInt(10_000), list);
         clients.add(client);
@@ -558,7 +561,7 @@ final class World {
         return now_ms;
     }
 
-    /** Puts an item on a server, whatever is there. */
+    /** Stores an item on a server without a condition. */
     static void put(Server server, byte[] key, Item item) {
         server.put(name(key), item);
     }
@@ -571,7 +574,7 @@ final class World {
         return random.nextInt(20) == 0 ? random.nextInt(8) : random.nextInt(3);
     }
 
-    /** Lets time pass. */
+    /** Advances the time. */
     void run(long for_ms) {
         long until_ms = now_ms + for_ms;
         while (!events.isEmpty() && events.peek().at_ms <= until_ms) {

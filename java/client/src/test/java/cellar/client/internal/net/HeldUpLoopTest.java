@@ -21,8 +21,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * An event loop that is held up for longer than any time-out, as the first one of a JVM is while it
- * loads classes: a server that has answered meanwhile is not down.
+ * An event loop that is delayed for longer than any time-out, as the first one of a JVM while it
+ * loads classes. A server that has answered meanwhile is not down.
  */
 class HeldUpLoopTest {
     private static final Duration SHORT = Duration.ofMillis(1_500);
@@ -64,7 +64,7 @@ class HeldUpLoopTest {
         return new Endpoint(Node.of("127.0.0.1", server.getLocalPort()), settings, loops);
     }
 
-    /** Reads a line, and answers it while the loop is held up for {@code held}. */
+    /** Reads a line, and answers it while the loop is blocked for {@code held}. */
     private void answerLate(BufferedReader in, Socket to, String answer, Duration held)
             throws Exception {
         in.readLine();
@@ -78,7 +78,7 @@ class HeldUpLoopTest {
                         });
         holds.await();
         answer(to, answer);
-        // paced: the loop stands still for longer than the time-out.
+        // paced: the loop is blocked for longer than the time-out.
         TimeUnit.MILLISECONDS.sleep(held.toMillis());
         end.complete(null);
     }

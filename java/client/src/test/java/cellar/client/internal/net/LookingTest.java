@@ -5,9 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import org.junit.jupiter.api.Test;
 
-/** The faster way to wait is found, and found again when it has changed. */
+/** The faster way to wait is chosen, and chosen again after it has changed. */
 class LookingTest {
-    /** How many of {@code reads} looked, if one that looks takes so long and one that sleeps so. */
+    /**
+     * Returns how many of {@code reads} spun, if reads that spin and reads that sleep take these
+     * times.
+     */
     private static int looked(Looking looking, int reads, long looking_ns, long sleeping_ns) {
         int looked = 0;
         for (int i = 0; i < reads; i++) {

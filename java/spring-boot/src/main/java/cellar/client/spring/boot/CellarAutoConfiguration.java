@@ -23,9 +23,10 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
 /**
- * A client and a cache manager from an application's properties, unless it has its own.
+ * Creates a client and a cache manager from an application's properties, unless it defines its own.
  *
- * <p>Runs before Boot's own caches are set up, whose class has another package in Boot 3 than in 4.
+ * <p>Runs before Boot's own cache configuration, whose class has a different package in Boot 3 and
+ * 4.
  */
 @NullMarked
 @AutoConfiguration(
@@ -35,10 +36,10 @@ import org.springframework.context.annotation.Configuration;
         })
 @EnableConfigurationProperties(CellarProperties.class)
 public class CellarAutoConfiguration {
-    /** Made by Spring. */
+    /** Called by Spring. */
     public CellarAutoConfiguration() {}
 
-    /** The client; closed with the application. */
+    /** Creates the client; it is closed with the application. */
     @Bean(destroyMethod = "close")
     @ConditionalOnMissingBean
     public CacheClient<Object> cellarClient(
@@ -52,7 +53,7 @@ public class CellarAutoConfiguration {
         return builder.build(settings.codec());
     }
 
-    /** Spring's caches in it. */
+    /** Creates the cache manager. */
     @Bean
     @ConditionalOnMissingBean(CacheManager.class)
     public CellarCacheManager cellarCacheManager(
@@ -81,7 +82,7 @@ public class CellarAutoConfiguration {
         return properties.nulls() ? manager : manager.withoutNulls();
     }
 
-    /** Meters, where the application has Micrometer and the client's adapter for it. */
+    /** Creates meters if the application has Micrometer and {@code cellar-client-micrometer}. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnClass({MicrometerMetrics.class, MeterRegistry.class})
     static class Meters {

@@ -3,10 +3,12 @@ package cellar.client.spring.boot;
 import cellar.client.CacheClientBuilder;
 import org.jspecify.annotations.NullMarked;
 
-/** Says about the client what no property can; a bean of an application. */
+/**
+ * Changes settings of the client that have no property; implemented by a bean of an application.
+ */
 @NullMarked
 @FunctionalInterface
 public interface CellarClientCustomizer {
-    /** Changes {@code builder}, on which the properties have been set. */
+    /** Changes {@code builder} after the properties have been applied. */
     void customize(CacheClientBuilder builder);
 }

@@ -12,15 +12,14 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
 
 /**
- * What an application says about its caches under {@code cellar}.
+ * The properties of an application under {@code cellar}.
  *
- * @param client the keys of {@link CacheSettings}; nodes are {@code 127.0.0.1:11211} unless said
- * @param ttl of items in caches that have none of their own
- * @param localTtl how old a local copy may be that is served; null for none, needs
- *     local-cache-bytes
+ * @param client the keys of {@link CacheSettings}; default of nodes: {@code 127.0.0.1:11211}
+ * @param ttl of items in caches without a TTL of their own
+ * @param localTtl maximum age of a local copy; null for none; needs local-cache-bytes
  * @param generationTtl how long a process may not notice that another one has cleared a cache
- * @param nulls whether null is a value that is stored
- * @param caches what differs, by name
+ * @param nulls whether null values are stored
+ * @param caches settings of single caches, by name
  */
 @NullMarked
 @ConfigurationProperties("cellar")
@@ -32,14 +31,14 @@ public record CellarProperties(
         @DefaultValue("true") boolean nulls,
         @DefaultValue Map<String, Caches> caches) {
     /**
-     * What differs in one cache.
+     * Settings of one cache.
      *
-     * @param ttl of its items; null for the one of all
-     * @param codec of its values, as {@link CacheSettings} names codecs; null for the client's
+     * @param ttl of its items; null for the general one
+     * @param codec of its values, as in {@link CacheSettings}; null for the client's
      */
     public record Caches(@Nullable Duration ttl, @Nullable String codec) {}
 
-    /** The client's settings. */
+    /** Returns the client's settings. */
     CacheSettings settings() {
         Map<String, String> keys = new HashMap<>(client);
         if (!keys.containsKey("discovery")) {
@@ -48,7 +47,7 @@ public record CellarProperties(
         return settings("client", keys);
     }
 
-    /** The settings of a codec's name. */
+    /** Returns settings with this codec. */
     CacheSettings codec(String cache, String codec) {
         return settings(cache, Map.of("nodes", "127.0.0.1", "codec", codec));
     }
