@@ -285,15 +285,14 @@ public final class CacheClientBuilder {
     public <V> CacheClient<V> build(Codec<V> codec) {
         if (protocol == Protocol.REDIS && mode == Mode.REPLICATED) {
             throw new CacheException.Configuration(
-                    "nodes of Redis's protocol cannot be replicated by this client", null);
+                    "mode REPLICATED does not support protocol REDIS", null);
         }
         if (protocol == Protocol.REDIS && memory != null) {
             throw new CacheException.Configuration(
-                    "a client in memory is one of memcached's protocol", null);
+                    "inMemory does not support protocol REDIS", null);
         }
         if (protocol != Protocol.REDIS && mode == Mode.SLOTS) {
-            throw new CacheException.Configuration(
-                    "slots are for protocol REDIS: a cluster tells of them in that", null);
+            throw new CacheException.Configuration("mode SLOTS needs protocol REDIS", null);
         }
         Settings settings =
                 new Settings(
@@ -396,7 +395,7 @@ public final class CacheClientBuilder {
 
     private static Duration positive(Duration duration) {
         if (duration.isNegative() || duration.isZero()) {
-            throw new IllegalArgumentException("not a time to wait: " + duration);
+            throw new IllegalArgumentException("not a positive duration: " + duration);
         }
         return duration;
     }

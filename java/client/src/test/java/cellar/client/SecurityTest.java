@@ -318,7 +318,7 @@ class SecurityTest {
                         "1",
                         "no track"
                     },
-                    {"nodes", "h", "password", "p", "no user"},
+                    {"nodes", "h", "password", "p", "without user"},
                     {"nodes", "h", "user", "a b", "password", "p", "not a user"},
                     {"nodes", "h", "tls-key", nothing, "go together"},
                     {"nodes", "h", "tls-ca", nothing, "ertificate"},

@@ -138,7 +138,7 @@ public final class CacheSettings {
         }
         if (values.containsKey("nodes") == values.containsKey("discovery")) {
             throw new CacheException.Configuration(
-                    "cache " + name + ": nodes or discovery, one of both", null);
+                    "cache " + name + ": set either nodes or discovery", null);
         }
         settings.builder();
         settings.codec();
@@ -293,7 +293,7 @@ public final class CacheSettings {
         if (user != null) {
             builder.credentials(user, values.getOrDefault("password", ""));
         } else if (values.containsKey("password")) {
-            throw new IllegalArgumentException("there is a password, and no user");
+            throw new IllegalArgumentException("password is set without user");
         }
     }
 

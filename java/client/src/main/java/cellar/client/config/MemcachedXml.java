@@ -42,8 +42,8 @@ final class MemcachedXml {
                     "initconn", "connections are opened when they are first needed",
                     "minconn", SHARED,
                     "maxconn", SHARED,
-                    "maintsleep", "there is no pool to look after: who needs a connection opens it",
-                    "maxidle", "an idle connection stays open, and is looked at before it is used",
+                    "maintsleep", "there is no pool to maintain: connections are opened on demand",
+                    "maxidle", "an idle connection stays open, and is checked before it is used",
                     "buffersize", "buffers grow with what is sent and shrink by themselves",
                     "errorhandler", "a call that fails throws a CacheException");
 

@@ -50,7 +50,7 @@ final class PemFiles {
                     null);
             return context;
         } catch (GeneralSecurityException | IOException e) {
-            throw new IllegalArgumentException("no TLS by these files: " + e, e);
+            throw new IllegalArgumentException("TLS cannot use these files: " + e, e);
         }
     }
 

@@ -65,7 +65,7 @@ final class CounterView implements Counters {
     }
 
     static CacheException restless() {
-        return new CacheException.Refused("the counter comes and goes");
+        return new CacheException.Refused("the counter kept expiring or being deleted");
     }
 
     private CompletionStage<Long> count(

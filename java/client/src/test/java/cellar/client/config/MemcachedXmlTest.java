@@ -111,7 +111,7 @@ class MemcachedXmlTest {
                 "|initConn='5'||initConn|when they are first needed",
                 "|minConn='5'||minConn|blocking-connections",
                 "|maxConn='250'||maxConn|blocking-connections",
-                "|maintSleep='5000'||maintSleep|who needs a connection opens it",
+                "|maintSleep='5000'||maintSleep|opened on demand",
                 "|maxIdle='5000'||maxIdle|stays open",
                 "|bufferSize='8192'||bufferSize|grow",
                 "||<errorHandler>com.example.Handler</errorHandler>|errorHandler|CacheException",

@@ -85,7 +85,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
 
     private void requireSupported() {
         if (!configuration.isStoreByValue()) {
-            throw new UnsupportedOperationException("nothing is stored by reference");
+            throw new UnsupportedOperationException("store by reference is not supported");
         }
     }
 
@@ -203,7 +203,7 @@ final class CellarCache<K, V> implements Cache<K, V> {
                 return decision.answer();
             }
         }
-        throw new javax.cache.CacheException("others were always faster to change " + text);
+        throw new javax.cache.CacheException("other clients kept changing " + text);
     }
 
     /** The callers of FILL and DROP count these steps themselves. */

@@ -249,7 +249,7 @@ final class Changes {
         private CompletableFuture<R> again() {
             attempts++;
             if (attempts == ATTEMPTS_MAX || late()) {
-                return failed(new CacheException.Refused("the item is changed all the time"));
+                return failed(new CacheException.Refused("other clients keep changing the item"));
             }
             return make();
         }

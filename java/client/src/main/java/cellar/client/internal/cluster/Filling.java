@@ -230,7 +230,7 @@ final class Filling {
                             int number = watch.homes().view().number(source.name());
                             if (item == null || number != homes.view().number(source.name())) {
                                 throw new CacheException.Overloaded(
-                                        source.name() + " is not what it was");
+                                        source.name() + " has restarted or has another state");
                             }
                         });
     }
@@ -279,7 +279,7 @@ final class Filling {
             boolean own = filling && holds();
             watch.ticks().later(watch.timing().pause(), () -> target.filling(null));
             if (own) {
-                watch.lost(target, "its filling failed");
+                watch.lost(target, "it could not be filled");
             }
         }
     }

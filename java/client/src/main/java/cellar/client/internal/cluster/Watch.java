@@ -652,7 +652,7 @@ final class Watch {
             node.seen().claimed();
         } else if (node.seen().claimMissed(MISSING_MAX)) {
             node.seen().claimed();
-            lost(node, "who filled it has gone");
+            lost(node, "the client that filled it has stopped");
         }
     }
 
@@ -697,7 +697,7 @@ final class Watch {
                 empty ? heir.copy().flush() : CompletableFuture.completedFuture(null);
         ready.thenRun(
                 () -> {
-                    LOG.warn("{} is lost with all that only it had", last.name());
+                    LOG.warn("{} is lost with the items that only it had", last.name());
                     View view = homes.view();
                     adopt(view.with(heir.name(), State.IN).with(last.name(), State.OUT));
                     publisher.push(heir, true);

@@ -236,7 +236,7 @@ final class TrackingConnection implements Tracking.Source {
             } else {
                 Asked asked = waiting.poll();
                 if (asked == null) {
-                    throw new CacheException.Protocol("a reply that nobody asked for");
+                    throw new CacheException.Protocol("the server sent a reply without a request");
                 }
                 // Invalidations sent before this request have arrived; this reply may have been
                 // delayed.

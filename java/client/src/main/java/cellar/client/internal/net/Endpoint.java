@@ -201,7 +201,7 @@ public class Endpoint {
 
     /** Returns the exception of requests without an answer, which the server may still execute. */
     CacheException silent() {
-        return new CacheException.Timeout(name() + " has gone silent");
+        return new CacheException.Timeout(name() + " has stopped answering");
     }
 
     /** A connection failed: the node is down until the first pipe gets an answer. */

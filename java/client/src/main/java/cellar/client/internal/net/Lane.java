@@ -230,7 +230,7 @@ final class Lane {
         if (oldest == null) {
             underWay_bytes = 0;
             if (in.available() > 0) {
-                throw new CacheException.Protocol("bytes came that nobody asked for");
+                throw new CacheException.Protocol("the server sent bytes without a request");
             }
         }
     }

@@ -397,7 +397,7 @@ public final class Pipe {
             call.operation().finish();
         }
         if (call == null && handler.in().available() > 0) {
-            throw new CacheException.Protocol("bytes came that nobody asked for");
+            throw new CacheException.Protocol("the server sent bytes without a request");
         }
     }
 

@@ -108,7 +108,7 @@ public record Settings(
     public static @Nullable CacheException guardFailure(String name, String line) {
         return line.startsWith("HD")
                 ? null
-                : new CacheException.Connection(name + " is not the process it was", null);
+                : new CacheException.Connection(name + " is another process than before", null);
     }
 
     @Override
