@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the test vectors of the ring: where libmemcached and twemproxy really put keys.
+"""Writes the test vectors of the ring: the nodes to which libmemcached and twemproxy map keys.
 
-libmemcached is asked through its shared library; twemproxy (nutcracker) runs in front of servers
-that only note which keys they are sent. One line for each key: case, key, host:port of its node.
-The nodes of each case stand in cases.txt beside the vectors.
+It calls the shared library of libmemcached, and runs twemproxy (nutcracker) in front of servers
+that only record the keys that they receive. One line for each key: case, key, host:port of its
+node. cases.txt, beside the vectors, contains the nodes of each case.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ def libmemcached(nodes):
 
 
 class Recorder:
-    """A server that stores nothing and notes each key."""
+    """A server that stores nothing and records each key."""
 
     def __init__(self, port, placed):
         self.port, self.placed = port, placed

@@ -170,7 +170,7 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
         }
     }
 
-    // Those who write and read.
+    // Writers and readers.
 
     private void write(BlockingCacheClient<String> cache, String group, long seed) {
         Random choice = new Random(seed);

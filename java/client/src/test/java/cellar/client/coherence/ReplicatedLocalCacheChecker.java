@@ -161,7 +161,7 @@ final class ReplicatedLocalCacheChecker
         Await.until("all nodes are trusted again", this::isWhole);
     }
 
-    // Those who read and write.
+    // Readers and writers.
 
     private void readAndWrite(int client, Random choice) {
         BlockingCacheClient<String> cache = clients.get(client).blocking();

@@ -216,7 +216,7 @@ public final class ReplicatedCluster extends Cluster {
                 | ReadOperation.MARKED;
     }
 
-    // Reading and changing, by callers who go on and by callers who wait.
+    // Reads and changes, asynchronous and blocking.
 
     @Override
     public <R extends @Nullable Object> CompletionStage<R> read(
