@@ -14,7 +14,7 @@ use cellar_near::{Codec, Error, Local, Near};
 
 type Value = [u8; 120];
 
-/// Values as they are.
+/// Values as bytes, without conversion.
 struct Bytes;
 
 impl Codec<Value> for Bytes {
@@ -32,11 +32,11 @@ impl Codec<Value> for Bytes {
 struct Load {
     entries: u64,
     reads: u64,
-    /// For each thread.
+    /// Per thread.
     keys: Vec<Vec<u32>>,
 }
 
-/// xorshift64*, as in the loop in C++.
+/// xorshift64*, as in the C++ loop.
 struct Random(u64);
 
 impl Random {
@@ -111,7 +111,7 @@ where
     }
 }
 
-/// A hit behind a call, as programs in other languages have it: the compiler inlines the others.
+/// A hit through a function call, as in other languages; the compiler inlines the other loops.
 type Get = fn(&Local<u64, Value>, u64) -> Option<Arc<Value>>;
 
 fn run_called(load: &Load, names: &[u64]) {

@@ -1,4 +1,4 @@
-# Before 1.0 a program gets the version that it asks for, or a later one of the same 0.x.
+# Before 1.0 a program gets the requested version, or a later one of the same 0.x.
 
 set(PACKAGE_VERSION "@VERSION@")
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" cellar_near_series "${PACKAGE_VERSION}")

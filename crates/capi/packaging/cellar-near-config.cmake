@@ -1,4 +1,4 @@
-# cellar::near is the shared library, cellar::near-static the one that goes into the program.
+# cellar::near is the shared library, cellar::near-static the static one.
 
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)

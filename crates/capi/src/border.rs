@@ -15,50 +15,51 @@ use std::time::Duration;
 
 use cellar_near::LoadError;
 
-/// How a call ended: one of the `CELLAR_` numbers below.
+/// The status of a call: one of the `CELLAR_` numbers below.
 pub type Status = i32;
 
-/// It is done, or there is a value.
+/// Success, or there is a value.
 pub const CELLAR_OK: Status = 0;
 /// There is no value. Not an error.
 pub const CELLAR_NONE: Status = 1;
-/// A null pointer, a length that is too large, or a setting that there is not.
+/// A null pointer, a length that is too large, or a setting that does not exist.
 pub const CELLAR_BAD_ARGUMENT: Status = 2;
-/// A fault of the library; the cache may be used on.
+/// An internal error; the cache can still be used.
 pub const CELLAR_PANIC: Status = 3;
-/// The loader failed, here or in the thread that was waited for.
+/// The loader failed, here or in the thread that this one waited for.
 pub const CELLAR_LOADER: Status = 4;
 /// There was no answer in time.
 pub const CELLAR_TIMEOUT: Status = 5;
-/// The loader of a key asks for the same key: it would wait for itself.
+/// The loader of a key requests the same key: it would wait for itself.
 pub const CELLAR_OWN_LOAD: Status = 6;
 /// The server cannot be reached, or the connection ended before the answer.
 pub const CELLAR_CONNECTION: Status = 7;
-/// The server refused the request.
+/// The server returned an error.
 pub const CELLAR_REFUSED: Status = 8;
-/// The server's answer makes no sense.
+/// The server's answer is invalid.
 pub const CELLAR_PROTOCOL: Status = 9;
-/// The bytes are no value, or the value cannot be written as bytes.
+/// The bytes cannot be decoded, or the value cannot be encoded.
 pub const CELLAR_CODEC: Status = 10;
 /// The key is too long for the server.
 pub const CELLAR_KEY_TOO_LONG: Status = 11;
 /// The thread of a near cache could not be started.
 pub const CELLAR_THREAD: Status = 12;
-/// Anything else; the text tells.
+/// Any other error; see the text.
 pub const CELLAR_OTHER: Status = 13;
 
-/// A time that is not set.
+/// The value of a time that is not set.
 pub const CELLAR_UNSET: u64 = u64::MAX;
 
-/// Room for the text of an error, its end included.
+/// Size of the text of an error, with its terminating zero.
 pub const CELLAR_TEXT_MAX: usize = 252;
 
-/// Why a call failed. Room of the caller's, written only when one fails; may be null everywhere.
+/// The error of a call. The caller provides the memory, which is only written on failure; may be
+/// null everywhere.
 #[repr(C)]
 pub struct ErrorOut {
     /// One of the `CELLAR_` numbers.
     pub status: Status,
-    /// The error message in English, zero-terminated; a long one is cut.
+    /// The error message in English, zero-terminated; a long one is truncated.
     pub text: [c_char; CELLAR_TEXT_MAX],
 }
 
@@ -318,16 +319,16 @@ unsafe impl Send for Foreign {}
 // SAFETY: as above.
 unsafe impl Sync for Foreign {}
 
-/// Panics inside the library and returns `CELLAR_PANIC`: for tests of how callers go on.
+/// Panics inside the library and returns `CELLAR_PANIC`: to test how callers continue.
 ///
 /// # Safety
-/// `error` is null or points to room for an error.
+/// `error` is null or points to memory for an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_provoke_panic(error: *mut ErrorOut) -> Status {
     border(error, || std::panic::panic_any("provoked on purpose"))
 }
 
-/// The library's version, ended by a zero byte; lives for ever.
+/// Returns the library's version, zero-terminated; never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cellar_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

@@ -10,20 +10,20 @@ use crate::border::{CELLAR_OK, ErrorOut, Failure, Foreign, Status, border, bytes
 use crate::store::ENTRY_BYTES;
 use crate::value::{CELLAR_BYTES_MAX, Maker, Slot, bytes_in};
 
-/// Where a codec writes the bytes of a value.
+/// The buffer in which a codec writes the bytes of a value.
 pub struct Sink(Vec<u8>);
 
-/// How values become bytes and back. All zero where the values are `cellar_bytes`.
+/// Encodes values as bytes and decodes them. All zero if the values are `cellar_bytes`.
 ///
-/// Both functions may be called by any thread, also by one of the library's; they must not throw
-/// and must not use the cache.
+/// Any thread may call both functions, including threads of the library. They must not throw and
+/// must not use the cache.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CodecIn {
-    /// Handed to both functions.
+    /// Passed to both functions.
     pub context: *mut c_void,
-    /// Makes a value of `length` bytes in `slot`, which is empty room for one. On any other status
-    /// than `CELLAR_OK` the room has to be empty again.
+    /// Creates the value of `length` bytes in `slot`, which is uninitialised. With any status
+    /// except `CELLAR_OK` it must leave no value there.
     pub decode: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -33,7 +33,7 @@ pub struct CodecIn {
             error: *mut ErrorOut,
         ) -> Status,
     >,
-    /// Writes the bytes of `value` by `cellar_sink_write`.
+    /// Writes the bytes of `value` with `cellar_sink_write`.
     pub encode: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -44,10 +44,10 @@ pub struct CodecIn {
     >,
 }
 
-/// Adds bytes to those of a value that is encoded.
+/// Appends bytes to a value that is being encoded.
 ///
 /// # Safety
-/// `sink` is null or the one that the codec was given, in that call; the bytes are there.
+/// `sink` is null or the argument of the codec's current call; the bytes are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_sink_write(
     sink: *mut Sink,

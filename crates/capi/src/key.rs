@@ -13,13 +13,13 @@ use crate::border::{Failure, bytes};
 /// Longest key of a local store, in bytes. Servers allow less.
 pub const CELLAR_KEY_BYTES_MAX: usize = 65_536;
 
-/// A key: bytes, or a number where the store was opened for numbers.
+/// A key: bytes, or a number if the store was opened for numbers.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KeyIn {
-    /// The bytes; null where the key is a number, or empty.
+    /// The bytes; null if the key is a number, or empty.
     pub data: *const u8,
-    /// How many bytes; or the number itself.
+    /// The number of bytes; or the number itself.
     pub length: u64,
 }
 

@@ -16,24 +16,24 @@ use crate::value::{CELLAR_BYTES_MAX, DraftOut, HeldOut, Holder, Maker, SLOTS, Sl
 /// Default bound of a store, in entries.
 const ENTRIES_MAX: u64 = 10_000;
 
-/// A store in this process. Any thread may use it; `cellar_local_close` ends it.
+/// A store in this process. Any thread may use it; `cellar_local_close` closes it.
 pub struct LocalHandle {
     store: Box<dyn AnyStore>,
     maker: Maker,
 }
 
-/// How a store is bounded, cut and keyed. `cellar_local_defaults` fills it.
+/// The limits, shards and key type of a store. `cellar_local_defaults` fills it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LocalOptions {
-    /// Most entries; 10,000 by default.
+    /// Limit of entries; 10,000 by default.
     pub entries_max: u64,
-    /// If it is not zero, the bound is this many bytes instead: of key, room for the value, 80 for
-    /// the store itself, and `more_bytes`. Each shard has an equal part of them.
+    /// If not zero, the limit in bytes, instead of `entries_max`: the key, the size of the value's
+    /// slot, 80 for the store itself, and `more_bytes`. Each shard has an equal part of them.
     pub bytes_max: u64,
-    /// How long an entry lives in milliseconds, or `CELLAR_UNSET`, the default: for ever.
+    /// The TTL of an entry in milliseconds; `CELLAR_UNSET`, the default: none.
     pub ttl_ms: u64,
-    /// Into how many parts it is cut; 0, the default, as fits the machine.
+    /// The number of shards; 0, the default: chosen for the machine.
     pub shards: usize,
     /// `CELLAR_S3_FIFO`, the default, or `CELLAR_LRU`.
     pub policy: i32,
@@ -47,18 +47,18 @@ pub struct LocalOptions {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedOut {
-    /// A draft of the store with the value in it. The library takes it.
+    /// A draft of the store that contains the value. The library takes it.
     pub draft: DraftOut,
-    /// How long it lives in milliseconds; `CELLAR_UNSET`, which is there at first: as the store's.
+    /// The TTL in milliseconds; `CELLAR_UNSET`, the initial value: that of the store.
     pub ttl_ms: u64,
-    /// Bytes that the value has outside of its slot; 0 at first.
+    /// Bytes that the value has outside of its slot; initially 0.
     pub more_bytes: u64,
 }
 
-/// Makes a value that is missing: fills `made` and returns `CELLAR_OK`, or returns `CELLAR_NONE`,
-/// or another status and tells in `error` why.
+/// Creates a missing value: fills `made` and returns `CELLAR_OK`, or returns `CELLAR_NONE`, or
+/// another status with a text in `error`.
 ///
-/// It runs on the thread that called, must not throw, and may use the store for other keys.
+/// It runs on the calling thread, must not throw, and may use the store for other keys.
 pub type LoaderIn = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -73,21 +73,21 @@ pub type LoaderIn = Option<
 pub struct LocalFigures {
     /// Reads that found a live entry.
     pub hits: u64,
-    /// Reads that found none.
+    /// Reads that missed.
     pub misses: u64,
     /// Values that were stored.
     pub inserts: u64,
-    /// Values that left because the room was needed.
+    /// Values that were evicted to free space.
     pub evictions: u64,
-    /// Values that left because their time was over.
+    /// Values that expired.
     pub expirations: u64,
-    /// Values that another took the place of.
+    /// Values that were replaced.
     pub replacements: u64,
     /// Values that were removed.
     pub removals: u64,
-    /// Entries that are there, expired ones that have not left included.
+    /// Current entries, including expired ones that are not removed yet.
     pub entries: u64,
-    /// Their weight: bytes, or one each.
+    /// Their weight: bytes, or one for each entry.
     pub weight: u64,
 }
 
@@ -103,7 +103,7 @@ impl LocalOptions {
     }
 }
 
-/// The defaults: 10,000 entries of bytes under keys of bytes, without a time limit.
+/// Returns the defaults: 10,000 entries, keys and values of bytes, no TTL.
 #[unsafe(no_mangle)]
 pub extern "C" fn cellar_local_defaults() -> LocalOptions {
     LocalOptions {
@@ -142,11 +142,12 @@ pub unsafe extern "C" fn cellar_local_open(
     })
 }
 
-/// Ends a store and leaves null, so that a second call does nothing. Values that are held live on.
+/// Closes a store and sets the pointer to null, so a second call has no effect. Held values stay
+/// valid.
 ///
 /// # Safety
-/// `local` is null, or points to null or to an open store; no other thread uses it meanwhile, and
-/// nobody afterwards.
+/// `local` is null, or points to null or to an open store; no other thread uses it during the call
+/// or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_close(
     local: *mut *mut LocalHandle,
@@ -158,10 +159,11 @@ pub unsafe extern "C" fn cellar_local_close(
     })
 }
 
-/// Room for a value, to be filled by the caller and stored, or given back by `cellar_draft_free`.
+/// Returns memory for a value. The caller fills and stores it, or frees it with
+/// `cellar_draft_free`.
 ///
 /// # Safety
-/// `local` is null or an open store, `draft` null or room for one.
+/// `local` is null or an open store, `draft` null or memory for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_draft(
     local: *const LocalHandle,
@@ -176,11 +178,11 @@ pub unsafe extern "C" fn cellar_local_draft(
     })
 }
 
-/// A draft of a copy of `length` bytes, for a loader to hand over; only for stores without a type
-/// of values. One that is not handed over leaks its bytes.
+/// Returns a draft with a copy of `length` bytes, for a loader; only for stores without a type of
+/// values. The bytes leak if the loader does not return the draft.
 ///
 /// # Safety
-/// `local` is null or an open store, `draft` null or room for one; the bytes are there.
+/// `local` is null or an open store, `draft` null or memory for one; the bytes are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_draft_bytes(
     local: *const LocalHandle,
@@ -197,15 +199,15 @@ pub unsafe extern "C" fn cellar_local_draft_bytes(
     })
 }
 
-/// Stores the value that the caller has made in a draft, in place of an older one.
+/// Stores the value that the caller has created in a draft, and replaces an older one.
 ///
-/// If it returns `CELLAR_OK`, the draft is the library's and leaves none; else it is still the
-/// caller's. `ttl_ms` is how long it lives, or `CELLAR_UNSET`; zero is over at once. `more_bytes`
-/// is what it has outside of its slot, and counts against `bytes_max`.
+/// If it returns `CELLAR_OK`, the library takes the draft and sets it to none; otherwise the caller
+/// keeps it. `ttl_ms` is the TTL, or `CELLAR_UNSET`; zero expires at once. `more_bytes` is its size
+/// outside of its slot, and counts against `bytes_max`.
 ///
 /// # Safety
-/// `local` is null or an open store; `key`'s bytes are there; `draft` is null, none, or a draft of
-/// this store with a whole value in it, which nobody else uses any more.
+/// `local` is null or an open store; the bytes of `key` are readable; `draft` is null, none, or a
+/// draft of this store with a complete value, which no other thread uses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_insert(
     local: *const LocalHandle,
@@ -232,7 +234,7 @@ pub unsafe extern "C" fn cellar_local_insert(
 /// Stores a copy of `length` bytes; only for stores without a type of values.
 ///
 /// # Safety
-/// `local` is null or an open store; the bytes of `key` and `data` are there.
+/// `local` is null or an open store; the bytes of `key` and `data` are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_insert_bytes(
     local: *const LocalHandle,
@@ -261,11 +263,12 @@ pub unsafe extern "C" fn cellar_local_insert_bytes(
     })
 }
 
-/// The value of `key`, to be given back by `cellar_release`; `CELLAR_NONE` if there is none or its
-/// time is over.
+/// Returns the value of `key`, to be released with `cellar_release`; `CELLAR_NONE` if there is none
+/// or it has expired.
 ///
 /// # Safety
-/// `local` is null or an open store; `key`'s bytes are there; `held` is null or room for one.
+/// `local` is null or an open store; the bytes of `key` are readable; `held` is null or memory for
+/// one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_get(
     local: *const LocalHandle,
@@ -284,22 +287,22 @@ pub unsafe extern "C" fn cellar_local_get(
     })
 }
 
-/// How a store or near cache is read in one call, whose answer is one register: for loops of hits.
+/// Reads a store or near cache with one call that returns one register: for loops of hits.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ReaderOut {
-    /// What `get` takes for the store or cache, as long as that is open.
+    /// The first argument of `get`, valid while the store or cache is open.
     pub store: *const c_void,
-    /// The value of `key`, which is its own token, or null if there is none or something is wrong.
+    /// Returns the value of `key`, which is its own token, or null on a miss or an error.
     pub get: unsafe extern "C" fn(store: *const c_void, key: KeyIn) -> *const c_void,
-    /// The holder of what `get` returns.
+    /// The holder of the values that `get` returns.
     pub holder: *const Holder,
 }
 
-/// How `cellar_local_get` reads from this store.
+/// Returns the reader of this store, whose `get` does the same as `cellar_local_get`.
 ///
 /// # Safety
-/// `local` is null or an open store, `reader` null or room for one.
+/// `local` is null or an open store, `reader` null or memory for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_reader(
     local: *const LocalHandle,
@@ -323,14 +326,14 @@ pub unsafe extern "C" fn cellar_local_reader(
     })
 }
 
-/// The value of `key`; if there is none, `loader` makes it, or this thread waits for another one's,
-/// for `wait_max_ms` at most (`CELLAR_UNSET`: as long as it takes).
+/// Returns the value of `key`; on a miss, `loader` creates it, or this thread waits for another
+/// one's load, at most `wait_max_ms` (`CELLAR_UNSET`: without limit).
 ///
-/// However many threads miss the key, one loader runs, and all of them get what it made, or its
-/// status and text. Errors, and that there is nothing, are not remembered.
+/// If several threads miss the key, one loader runs, and all get its value, or its status and text.
+/// Errors and missing values are not cached.
 ///
 /// # Safety
-/// As `cellar_local_get`; `loader` is null or keeps what its type says, and may be given `context`.
+/// As `cellar_local_get`; `loader` is null or obeys its type, and may be called with `context`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_get_or_load(
     local: *const LocalHandle,
@@ -379,10 +382,10 @@ pub unsafe extern "C" fn cellar_local_get_or_load(
     })
 }
 
-/// Removes `key`; `CELLAR_NONE` if it was not there.
+/// Removes `key`; `CELLAR_NONE` if it did not exist.
 ///
 /// # Safety
-/// `local` is null or an open store; `key`'s bytes are there.
+/// `local` is null or an open store; the bytes of `key` are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_remove(
     local: *const LocalHandle,
@@ -400,7 +403,7 @@ pub unsafe extern "C" fn cellar_local_remove(
     })
 }
 
-/// Removes everything.
+/// Removes all entries.
 ///
 /// # Safety
 /// `local` is null or an open store.
@@ -416,7 +419,8 @@ pub unsafe extern "C" fn cellar_local_clear(
     })
 }
 
-/// Removes entries whose time is over, up to 16,384 places of each shard; reads miss them anyhow.
+/// Removes expired entries, in up to 16,384 slots of each shard; reads never return them in any
+/// case.
 ///
 /// # Safety
 /// `local` is null or an open store.
@@ -435,7 +439,7 @@ pub unsafe extern "C" fn cellar_local_reclaim(
 /// Reads the counters.
 ///
 /// # Safety
-/// `local` is null or an open store, `figures` null or room for them.
+/// `local` is null or an open store, `figures` null or memory for them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_local_stats(
     local: *const LocalHandle,

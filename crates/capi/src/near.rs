@@ -14,7 +14,7 @@ use crate::local::{LoadedOut, LoaderIn, ReaderOut};
 use crate::near_options::NearOptions;
 use crate::value::{DraftOut, HeldOut, Maker, SLOTS, Slot};
 
-/// A cache in front of a server. Any thread may use it; `cellar_near_close` ends it.
+/// A cache in front of a server. Any thread may use it; `cellar_near_close` closes it.
 pub struct NearHandle {
     near: BlockingNear<BytesKey, Slot>,
     maker: Maker,
@@ -26,35 +26,35 @@ pub struct NearHandle {
 pub struct NearFigures {
     /// Reads answered from memory.
     pub hits: u64,
-    /// Reads that had to ask or to wait.
+    /// Reads that sent a request or waited.
     pub misses: u64,
-    /// Questions to the server.
+    /// Requests to the server.
     pub loads: u64,
-    /// Misses that waited for somebody else's question.
+    /// Misses that waited for the request of another thread.
     pub shared: u64,
-    /// Questions and loaders that failed.
+    /// Requests and loaders that failed.
     pub errors: u64,
-    /// Entries served out of date because the server failed.
+    /// Reads of out-of-date entries because the server failed.
     pub stale_served: u64,
-    /// Keys told as changed.
+    /// Invalidations of single keys.
     pub invalidations: u64,
-    /// Times that everything was void.
+    /// Times when all entries became invalid.
     pub flushes: u64,
-    /// Answers not kept because they are heavier than a shard's part of `bytes_max`.
+    /// Answers that were not stored because they are larger than a shard's part of `bytes_max`.
     pub too_heavy: u64,
     /// Refreshes that failed.
     pub refreshes_failed: u64,
-    /// Entries held.
+    /// Current entries.
     pub entries: u64,
-    /// Their weight: bytes, or one for each.
+    /// Their weight: bytes, or one for each entry.
     pub weight: u64,
 }
 
-/// Opens a near cache and starts its thread. It opens no connection before the first read or write.
+/// Opens a near cache and starts its thread. It connects at the first read or write.
 ///
 /// # Safety
-/// Pointers are null or point to what their types say; the functions of `values` and `codec` may be
-/// called by any thread until the cache and its last value are gone.
+/// Pointers are null or point to values of their types; any thread may call the functions of
+/// `values` and `codec` until the cache and its last value are gone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_open(
     options: *const NearOptions,
@@ -80,12 +80,12 @@ pub unsafe extern "C" fn cellar_near_open(
     })
 }
 
-/// Ends a near cache with its thread and connections, and leaves null, so that a second call does
-/// nothing. Values that are held live on.
+/// Closes a near cache with its thread and connections, and sets the pointer to null, so a second
+/// call has no effect. Held values stay valid.
 ///
 /// # Safety
-/// `near` is null, or points to null or to an open cache; no other thread uses it meanwhile, and
-/// nobody afterwards.
+/// `near` is null, or points to null or to an open cache; no other thread uses it during the call
+/// or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_close(
     near: *mut *mut NearHandle,
@@ -97,10 +97,11 @@ pub unsafe extern "C" fn cellar_near_close(
     })
 }
 
-/// Room for a value, to be filled by the caller and stored, or given back by `cellar_draft_free`.
+/// Returns memory for a value. The caller fills and stores it, or frees it with
+/// `cellar_draft_free`.
 ///
 /// # Safety
-/// `near` is null or an open cache, `draft` null or room for one.
+/// `near` is null or an open cache, `draft` null or memory for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_draft(
     near: *const NearHandle,
@@ -115,10 +116,10 @@ pub unsafe extern "C" fn cellar_near_draft(
     })
 }
 
-/// A draft of a copy of `length` bytes, as `cellar_local_draft_bytes`.
+/// Returns a draft with a copy of `length` bytes, as `cellar_local_draft_bytes`.
 ///
 /// # Safety
-/// `near` is null or an open cache, `draft` null or room for one; the bytes are there.
+/// `near` is null or an open cache, `draft` null or memory for one; the bytes are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_draft_bytes(
     near: *const NearHandle,
@@ -146,11 +147,12 @@ unsafe fn hand_out(found: Option<Held<Slot>>, to: *mut HeldOut) -> Result<(), Fa
     unsafe { write(to, HeldOut::of_entry(held.into_entry(), is_stale)) }
 }
 
-/// The value of `key`, from memory or from the server, to be given back by `cellar_release`;
-/// `CELLAR_NONE` if there is none. Threads that miss the same key share one question.
+/// Returns the value of `key` from memory or from the server, to be released with `cellar_release`;
+/// `CELLAR_NONE` if there is none. Threads that miss the same key share one request.
 ///
 /// # Safety
-/// `near` is null or an open cache; `key`'s bytes are there; `held` is null or room for one.
+/// `near` is null or an open cache; the bytes of `key` are readable; `held` is null or memory for
+/// one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_get(
     near: *const NearHandle,
@@ -170,11 +172,11 @@ pub unsafe extern "C" fn cellar_near_get(
     })
 }
 
-/// How a hit is read from this cache: `get` of `reader` returns a value that memory has and that is
-/// not due to be asked for again. Where it returns null, `cellar_near_get` is to follow.
+/// Returns the reader of this cache. Its `get` returns a value that is in memory and not due for a
+/// refresh. If it returns null, call `cellar_near_get`.
 ///
 /// # Safety
-/// `near` is null or an open cache, `reader` null or room for one.
+/// `near` is null or an open cache, `reader` null or memory for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_reader(
     near: *const NearHandle,
@@ -217,7 +219,7 @@ unsafe extern "C" fn get_fresh(near: *const c_void, key: KeyIn) -> *const c_void
     value
 }
 
-/// The same from memory only; asks nobody.
+/// As `cellar_near_get`, but only from memory; sends no request.
 ///
 /// # Safety
 /// As `cellar_near_get`.
@@ -247,14 +249,14 @@ pub unsafe extern "C" fn cellar_near_peek(
     if ended == CELLAR_OK { status } else { ended }
 }
 
-/// The value of `key`; if neither memory nor the server has one, `loader` makes it, it is stored at
-/// the server and read back. Its `ttl_ms` and `more_bytes` are not looked at.
+/// Returns the value of `key`; if neither memory nor the server has one, `loader` creates it, and
+/// it is stored on the server and read back. Its `ttl_ms` and `more_bytes` are ignored.
 ///
-/// Of all threads that miss the key one loader runs, and of all processes one, where the server has
-/// leases; all get what it made, or its status and text.
+/// If several threads miss the key, one loader runs; on a server with leases this includes other
+/// processes. All get its value, or its status and text.
 ///
 /// # Safety
-/// As `cellar_near_get`; `loader` is null or keeps what its type says, and may be given `context`.
+/// As `cellar_near_get`; `loader` is null or obeys its type, and may be called with `context`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_get_or_load(
     near: *const NearHandle,
@@ -294,14 +296,14 @@ pub unsafe extern "C" fn cellar_near_get_or_load(
     })
 }
 
-/// Stores the value that the caller has made in a draft at the server; readers of this cache see it
-/// as soon as this returns. If the draft leaves none, the library has taken it, whatever it
-/// returns; else it is still the caller's. `ttl_ms` is how long it lives at the server, or
+/// Stores the value that the caller has created in a draft on the server; reads of this cache
+/// return it as soon as this returns. If the draft is set to none, the library has taken it,
+/// whatever the status; otherwise the caller keeps it. `ttl_ms` is the TTL on the server, or
 /// `CELLAR_UNSET`.
 ///
 /// # Safety
-/// `near` is null or an open cache; `key`'s bytes are there; `draft` is null, none, or a draft of
-/// this cache with a whole value in it, which nobody else uses any more.
+/// `near` is null or an open cache; the bytes of `key` are readable; `draft` is null, none, or a
+/// draft of this cache with a complete value, which no other thread uses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_set(
     near: *const NearHandle,
@@ -327,10 +329,10 @@ pub unsafe extern "C" fn cellar_near_set(
     })
 }
 
-/// Removes `key` at the server and here; `CELLAR_NONE` if the server had none.
+/// Removes `key` on the server and in memory; `CELLAR_NONE` if the server had none.
 ///
 /// # Safety
-/// `near` is null or an open cache; `key`'s bytes are there.
+/// `near` is null or an open cache; the bytes of `key` are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_remove(
     near: *const NearHandle,
@@ -349,7 +351,7 @@ pub unsafe extern "C" fn cellar_near_remove(
     })
 }
 
-/// Drops the copy of `key` in memory; the server is not asked and not told.
+/// Drops the copy of `key` in memory, without a request to the server.
 ///
 /// # Safety
 /// As `cellar_near_remove`.
@@ -372,7 +374,7 @@ pub unsafe extern "C" fn cellar_near_forget(
 /// Reads the counters.
 ///
 /// # Safety
-/// `near` is null or an open cache, `figures` null or room for them.
+/// `near` is null or an open cache, `figures` null or memory for them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_near_stats(
     near: *const NearHandle,

@@ -13,11 +13,11 @@ use crate::key::BytesKey;
 use crate::store::{CELLAR_S3_FIFO, policy};
 use crate::value::{Bytes, Maker, Slot, ValueType};
 
-/// The server tells of each key that was read.
+/// The server reports changes of each key that was read.
 pub const CELLAR_TRACK_KEYS: i32 = 0;
-/// The server tells of all keys that begin with the prefix, and remembers none.
+/// The server reports changes of all keys with the prefix, and does not track single keys.
 pub const CELLAR_TRACK_PREFIX: i32 = 1;
-/// The server tells of nothing; set `local_ttl_ms`.
+/// The server reports no changes; set `local_ttl_ms`.
 pub const CELLAR_TRACK_OFF: i32 = 2;
 
 /// A setting that is a time.
@@ -33,65 +33,64 @@ const PEM_BYTES_MAX: usize = 1 << 20;
 /// How an address of a server that speaks memcached's protocol begins.
 const MEMCACHED: &str = "memcached://";
 
-/// Options of a near cache. `cellar_near_defaults` fills them; times are milliseconds, and
-/// `CELLAR_UNSET` stands for the default of docs/near.md, or for none.
+/// Options of a near cache. `cellar_near_defaults` fills them. Times are in milliseconds;
+/// `CELLAR_UNSET` means the default in docs/near.md, or none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct NearOptions {
     /// The server: `redis://host:port`, `memcached://host:port`; over TLS `rediss://host:port`,
     /// `memcached://tls:host:port`.
     pub address: Bytes,
-    /// The prefix of every key at the server.
+    /// The prefix of every key on the server.
     pub prefix: Bytes,
-    /// Over TLS: certificates of authorities, as text in PEM, one of which has to have signed the
-    /// server's. None, the default: those that the system believes.
+    /// Over TLS: trusted certificate authorities, in PEM; by default those of the system.
     pub tls_authorities: Bytes,
-    /// A certificate to show to a server that asks for one, in PEM, its issuers behind it; none by
+    /// A client certificate in PEM for servers that request one, followed by its issuers; none by
     /// default.
     pub tls_certificate: Bytes,
-    /// Its key, in PEM. It is copied; whoever opens may wipe theirs.
+    /// Its key, in PEM. It is copied, so the caller may wipe its own.
     pub tls_key: Bytes,
-    /// Most entries; 10,000 by default.
+    /// Limit of entries; 10,000 by default.
     pub entries_max: u64,
-    /// If it is not zero, the bound is this many bytes instead: of key, room for the value, its
-    /// bytes at the server, and 80 for the store itself. Each shard has an equal part of them.
+    /// If not zero, the limit in bytes, instead of `entries_max`: the key, the size of the value's
+    /// slot, its bytes on the server, and 80 for the store itself. Each shard has an equal part of
+    /// them.
     pub bytes_max: u64,
-    /// Into how many parts the store is cut; 0, the default, as fits the machine.
+    /// The number of shards of the store; 0, the default: chosen for the machine.
     pub shards: usize,
     /// `CELLAR_S3_FIFO`, the default, or `CELLAR_LRU`.
     pub policy: i32,
-    /// `CELLAR_TRACK_KEYS`, the default, or another; nothing to memcached.
+    /// `CELLAR_TRACK_KEYS`, the default, or another; ignored with memcached.
     pub tracking: i32,
-    /// How long a copy is served at most.
+    /// Maximum age of a copy.
     pub local_ttl_ms: u64,
-    /// How long it is remembered that a key has no value.
+    /// How long a miss is cached.
     pub negative_ttl_ms: u64,
-    /// The time to live that writes and loaders give to values at the server.
+    /// The TTL on the server of values from writes and loaders.
     pub origin_ttl_ms: u64,
-    /// How long a copy is served after it was last good if the server fails.
+    /// How long a copy may be returned after its last valid moment if the server fails.
     pub serve_stale_ms: u64,
-    /// After so long another process may load; zero takes no leases.
+    /// The time after which another process may load; zero: no leases.
     pub lease_timeout_ms: u64,
-    /// How long another process that loads is waited for.
+    /// How long to wait for another process that loads.
     pub patience_ms: u64,
-    /// How long an answer is waited for.
+    /// The time-out of a request.
     pub timeout_ms: u64,
-    /// How long a silent connection is believed.
+    /// How long a connection without messages is trusted.
     pub alive_bound_ms: u64,
     /// How long a call waits for the server and for other threads that load.
     pub wait_max_ms: u64,
-    /// The last part of an entry's life in which it is asked for again, 0 to 1; 0, the default,
-    /// never.
+    /// The last part of an entry's TTL in which it is refreshed, 0 to 1; 0, the default: never.
     pub refresh_ahead: f64,
-    /// The part of a time to live that may be taken off it at random, 0 to 1; 0 by default.
+    /// The part of a TTL that may be subtracted at random, 0 to 1; 0 by default.
     pub jitter: f64,
     /// The type of its values; all zero, the default: `cellar_bytes`.
     pub values: ValueType,
-    /// How they are written; all zero for `cellar_bytes`.
+    /// The codec of its values; all zero for `cellar_bytes`.
     pub codec: CodecIn,
 }
 
-/// The defaults, with neither address nor prefix.
+/// Returns the defaults, without an address and a prefix.
 #[unsafe(no_mangle)]
 pub extern "C" fn cellar_near_defaults() -> NearOptions {
     const NO_BYTES: Bytes = Bytes {

@@ -18,7 +18,7 @@ pub const CELLAR_KEYS_BYTES: i32 = 0;
 /// Keys are numbers of 64 bits.
 pub const CELLAR_KEYS_NUMBERS: i32 = 1;
 
-/// Evicts entries that were read only once early; the best unless LRU itself is wanted.
+/// Evicts entries that were read only once early; best unless plain LRU is required.
 pub const CELLAR_S3_FIFO: i32 = 0;
 /// Evicts the least recently used entry.
 pub const CELLAR_LRU: i32 = 1;

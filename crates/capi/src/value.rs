@@ -20,19 +20,19 @@ use cellar_near::Entry;
 
 use crate::border::{ErrorOut, Failure, Status, border, bytes, change, reference};
 
-/// Largest value that lies in a slot; of a larger one store a pointer.
+/// Largest value that fits in a slot; for a larger one store a pointer.
 pub const CELLAR_VALUE_BYTES_MAX: usize = 4096;
-/// Strictest alignment that a slot has.
+/// Largest alignment of a slot.
 pub const CELLAR_VALUE_ALIGNMENT_MAX: usize = 16;
-/// So far before a value that is its own token stands the count of its holders, 64 bits.
+/// Offset of the reference count, 64 bits, before a value that is its own token.
 pub const CELLAR_COUNT_BEFORE: usize = 16;
-/// Most bytes that `cellar_bytes` can have.
+/// Limit of bytes in a `cellar_bytes`.
 pub const CELLAR_BYTES_MAX: usize = 512 << 20;
 
 /// Types of values in one process.
 const KINDS_MAX: usize = 1024;
 
-/// A type of values. All zero: the values are `cellar_bytes`.
+/// The type of values. All zero: the values are `cellar_bytes`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ValueType {
@@ -40,56 +40,57 @@ pub struct ValueType {
     pub size: usize,
     /// Its alignment, a power of two and at most `CELLAR_VALUE_ALIGNMENT_MAX`.
     pub alignment: usize,
-    /// Ends a value whose last holder is gone, on whichever thread that was; may be null. It must
-    /// not throw.
+    /// Destroys a value when its last reference is gone, on any thread; may be null. It must not
+    /// throw.
     pub drop: Option<unsafe extern "C" fn(value: *mut c_void)>,
 }
 
-/// The value of stores and caches that were opened without a type: bytes. The library's; read only.
+/// The value of stores and caches that were opened without a type: bytes. Owned by the library;
+/// read only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes {
-    /// The first of them.
+    /// The first byte.
     pub data: *const u8,
-    /// How many.
+    /// The number of bytes.
     pub length: usize,
 }
 
-/// The reference counter of a held value, which the library keeps.
+/// The functions for the reference count of a held value, which the library provides.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Holder {
-    /// One more holder.
+    /// Increments the count.
     pub retain: unsafe extern "C" fn(token: *const c_void),
-    /// One less.
+    /// Decrements the count.
     pub release: unsafe extern "C" fn(token: *const c_void),
-    /// There where the value is its own token. Who holds it may then count by itself, by atomic
-    /// additions to the 64 bits that stand `CELLAR_COUNT_BEFORE` bytes before it: whoever takes the
-    /// last one away, by a release, calls this instead of `release`.
+    /// For a value that is its own token. The caller may then count itself, with atomic additions
+    /// to the 64 bits `CELLAR_COUNT_BEFORE` bytes before the value. If its decrement, with release
+    /// ordering, removes the last reference, it calls this instead of `release`.
     pub end: Option<unsafe extern "C" fn(token: *const c_void)>,
-    /// Whether what it keeps was served out of date.
+    /// Whether the value is out of date and was returned because the server failed.
     pub is_stale: bool,
 }
 
-/// A value that the caller holds until it gives it back. All zero: none.
+/// A value that the caller holds until it releases it. All zero: none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeldOut {
-    /// The value, for reading, or null.
+    /// The value, read-only, or null.
     pub value: *const c_void,
-    /// The holder's handle of the value.
+    /// The handle of the value for its holder.
     pub token: *const c_void,
-    /// Its holder.
+    /// The functions for its reference count.
     pub holder: *const Holder,
 }
 
-/// Room for a value that the caller makes. All zero: none.
+/// Memory for a value that the caller creates. All zero: none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DraftOut {
-    /// The room, or null.
+    /// The memory, or null.
     pub slot: *mut c_void,
-    /// The library's own.
+    /// Internal.
     pub kind: *const c_void,
 }
 
@@ -542,10 +543,10 @@ impl HeldOut {
     }
 }
 
-/// One more holder of what is held: the same again, to be released for itself.
+/// Adds a reference to a held value and returns it; it must be released separately.
 ///
 /// # Safety
-/// `held` is null, or points to what the caller holds.
+/// `held` is null, or points to a held value of the caller.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_retain(held: *const HeldOut) -> HeldOut {
     let mut again = HeldOut::NONE;
@@ -563,11 +564,11 @@ pub unsafe extern "C" fn cellar_retain(held: *const HeldOut) -> HeldOut {
     again
 }
 
-/// Gives back what is held and leaves none, so that a second call does nothing. The value ends with
-/// its last holder, the cache among them.
+/// Releases a held value and sets it to none, so a second call has no effect. The value is
+/// destroyed with its last reference, which may be the cache's.
 ///
 /// # Safety
-/// `held` is null, or points to what the caller holds; nobody else uses it meanwhile.
+/// `held` is null, or points to a held value of the caller; no other thread uses it meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_release(held: *mut HeldOut) {
     border(std::ptr::null_mut(), || {
@@ -583,11 +584,11 @@ pub unsafe extern "C" fn cellar_release(held: *mut HeldOut) {
     });
 }
 
-/// Gives back a draft that is not stored and leaves none. What the caller has made in it is not
-/// ended.
+/// Frees a draft that is not stored, and sets it to none. It does not destroy a value that the
+/// caller has created in it.
 ///
 /// # Safety
-/// `draft` is null, or points to none or to a draft; nobody else uses it meanwhile.
+/// `draft` is null, or points to none or to a draft; no other thread uses it meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cellar_draft_free(draft: *mut DraftOut, error: *mut ErrorOut) -> Status {
     border(error, || {

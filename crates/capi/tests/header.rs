@@ -1,6 +1,6 @@
-//! The header for C is what cbindgen makes of the sources, and every function of it has a border.
+//! The C header is what cbindgen generates from the sources, and every function catches panics.
 //!
-//! `CELLAR_BLESS=1` writes the header anew.
+//! `CELLAR_BLESS=1` writes the header.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -46,7 +46,7 @@ fn the_header_is_what_the_sources_say() {
     assert!(kept == made, "{HEADER} is stale: `make docs` writes it");
 }
 
-/// Functions that cannot panic, because they only put constants together.
+/// Functions that cannot panic, because they only return constants.
 const PLAIN: [&str; 3] = [
     "cellar_version",
     "cellar_local_defaults",

@@ -1,10 +1,11 @@
-// Hits on one and two threads: the store and the near cache through their C++ header, beside an LRU
-// with a mutex, sixteen of these, and Debian's tbb::concurrent_lru_cache; all hand out counted
-// values. `cargo run --profile library --example hits` is the same loop in Rust; `run` takes turns.
+// Hits on one and two threads: the store and the near cache through their C++ header, compared with
+// an LRU with a mutex, sixteen of these, and Debian's tbb::concurrent_lru_cache. All return
+// reference-counted values. `cargo run --profile library --example hits` runs the same loop in
+// Rust; `run` alternates between the two.
 //
-// hits ENTRIES READS SERVER: all entries are there, reads follow Zipf's law (0.99), drawn before; the
-// value's first byte is looked at. A line for each cache and number of threads. SERVER is a Redis
-// for the near cache, or none.
+// hits ENTRIES READS SERVER: all entries are stored. Reads follow a Zipf distribution (0.99),
+// generated in advance, and use the first byte of the value. Prints a line for each cache and
+// number of threads. SERVER is the address of a Redis server for the near cache, or none.
 
 #define TBB_PREVIEW_CONCURRENT_LRU_CACHE 1
 
@@ -48,7 +49,7 @@ namespace {
 struct Load {
     std::uint64_t entries;
     std::uint64_t reads;
-    std::vector<std::vector<std::uint32_t>> keys;  // for each thread
+    std::vector<std::vector<std::uint32_t>> keys;  // per thread
 };
 
 // xorshift64*: the same numbers as in the Rust loop.
@@ -74,7 +75,7 @@ std::vector<std::uint32_t> zipf(std::uint64_t entries, std::uint64_t reads, std:
     for (auto& key : keys) {
         const auto place = std::lower_bound(sums.begin(), sums.end(), random.next() * sum);
         const auto rank = static_cast<std::uint64_t>(place - sums.begin());
-        // Ranks are spread over the keys, so that neighbours in rank are none in memory.
+        // Ranks are spread over the keys, so that neighbours in rank are not neighbours in memory.
         key = static_cast<std::uint32_t>((rank * 0x9E3779B97F4A7C15ULL >> 11) % entries);
     }
     return keys;
@@ -86,7 +87,7 @@ Value value_of(std::uint64_t key) {
     return value;
 }
 
-// The text of a key, all of one length.
+// Returns the text of a key; all have the same length.
 std::string text_of(std::uint64_t key) {
     char text[32];
     std::snprintf(text, sizeof text, "key:%010llu", static_cast<unsigned long long>(key));
@@ -114,7 +115,7 @@ void measure(const char* name, const Load& load, std::size_t threads, Read read)
     std::fflush(stdout);
 }
 
-// An LRU under one lock, as it is written by hand.
+// An LRU with one lock, as applications implement it.
 class Lru {
 public:
     explicit Lru(std::size_t most) : most_(most) {}
@@ -147,7 +148,7 @@ private:
 
 constexpr std::uint64_t room_for(const Load& load) { return load.entries + load.entries / 4; }
 
-// Reads by one thread, then by two; `get` returns what leads to the value.
+// Reads on one thread, then on two; `get` returns a pointer to the value.
 template <class Get>
 void read(const char* name, const Load& load, Get get) {
     for (const std::size_t threads : {std::size_t{1}, std::size_t{2}}) {

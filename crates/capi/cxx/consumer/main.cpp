@@ -1,4 +1,4 @@
-// A program of somebody else's: one value in, the same value out.
+// A program that uses the installed library: stores one value and reads it back.
 
 #include <cellar/near.hpp>
 

@@ -1,4 +1,4 @@
-// Checks of the tests in C++: what is not so ends the program with a line that tells where.
+// Checks for the C++ tests: a failed check ends the program with a line that shows its position.
 
 #ifndef CHECK_HPP
 #define CHECK_HPP
@@ -16,7 +16,7 @@
         }                                                                    \
     } while (false)
 
-// Runs one test and tells its name.
+// Runs one test and prints its name.
 #define RUN(test)               \
     do {                        \
         test();                 \
@@ -25,7 +25,7 @@
 
 inline constexpr std::chrono::milliseconds soon{50};
 
-// Waits until `is_so`.
+// Waits until `is_so` returns true.
 template <class IsSo>
 void wait_until(IsSo is_so) {
     for (int times = 0; times < 20'000; ++times) {

@@ -27,7 +27,7 @@ using cellar::Status;
 
 namespace {
 
-// A value that counts itself and its copies.
+// A value that counts its instances and copies.
 struct Counted {
     static inline std::atomic<int> alive{0};
     static inline std::atomic<int> copies{0};
@@ -40,7 +40,7 @@ struct Counted {
     std::string text;
 };
 
-// One that is too large for a slot, and one whose alignment is.
+// Types whose size or alignment is too large for a slot.
 struct Large {
     std::array<std::uint64_t, 600> numbers{};
 };
@@ -161,7 +161,7 @@ void the_hit_ratio_counts_reads() {
     CHECK(stats.hits == 3 && stats.misses == 1 && stats.hit_ratio() == 0.75);
 }
 
-// Threads that miss one key at once; what each was told.
+// Threads that miss one key at the same time, and the result of each.
 template <class Loader>
 std::vector<Result<Held<std::string>>> read_by_many(const Texts& store, Loader loader) {
     std::vector<std::optional<Result<Held<std::string>>>> told(8);
@@ -207,7 +207,7 @@ void what_a_loader_throws_is_an_error_for_all_who_wait() {
     CHECK(*store.get_or_load("k", [] { return std::string("v"); }).value() == "v");
 }
 
-// Its move throws: the draft is given back as it is.
+// A type whose move constructor may throw; the draft is then freed without a value.
 struct Fragile {
     explicit Fragile(bool is_good) : good(is_good) {}
     Fragile(Fragile&& other) : good(other.good) {
@@ -292,7 +292,7 @@ void what_was_removed_while_it_was_loaded_is_not_kept() {
     CHECK(*told.value() == "old" && !store.get("k"));
 }
 
-// The rows of the table in docs/near.md on good guesses that are wrong.
+// The rows of the table of edge cases in docs/near.md.
 
 void what_was_written_while_it_was_loaded_stays_and_a_clear_leaves_nothing() {
     const auto store = open<std::string, std::string>();

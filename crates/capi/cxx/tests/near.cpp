@@ -1,5 +1,5 @@
-// The near cache in C++, over the servers whose addresses are given: first one that tells of
-// changes, then one of memcached's protocol.
+// The near cache in C++, with the servers whose addresses are given: first one that sends
+// invalidations, then one with the memcached protocol.
 
 #include <cellar/near.hpp>
 
@@ -22,7 +22,7 @@ using cellar::NearOptions;
 using cellar::Result;
 using cellar::Status;
 
-// Text and a number; what is no point cannot be read.
+// A text and a number; decoding anything else fails.
 struct Point {
     std::string name;
     std::int64_t x = 0;
@@ -50,7 +50,7 @@ namespace {
 std::string server;
 std::string daemon;
 
-// How long a busy machine may take to answer.
+// Time-out for a busy machine.
 constexpr std::chrono::seconds patience{20};
 
 template <class T>
@@ -63,7 +63,8 @@ Near<T> open(std::string prefix, NearOptions options = {}) {
     return std::move(opened).value();
 }
 
-// Reads `key` until its copy stays: the news of an own write may overtake what is read right after it.
+// Reads `key` until its copy stays: the invalidation of an own write may arrive after the next
+// read.
 template <class T>
 Held<T> kept(const Near<T>& near, std::string_view key) {
     Held<T> copy;

@@ -1,4 +1,4 @@
-/* The interface for C itself: bytes, loaders, null pointers, lengths, second closes. */
+/* The C interface: bytes, loaders, null pointers, lengths, closing twice. */
 
 #include <cellar/near.h>
 
@@ -40,7 +40,7 @@ static cellar_status none(void* context, cellar_loaded* made, cellar_error* erro
     return CELLAR_NONE;
 }
 
-/* Says that it is done, and has made nothing. */
+/* Reports success without a value. */
 static cellar_status lie(void* context, cellar_loaded* made, cellar_error* error) {
     (void)context, (void)made, (void)error;
     return CELLAR_OK;
@@ -103,7 +103,7 @@ static void null_and_huge_are_refused(cellar_local* local) {
     CHECK(cellar_local_open(NULL, &none_open, &error) == bad && none_open == NULL);
     cellar_local_options options = cellar_local_defaults();
     CHECK(cellar_local_open(&options, NULL, &error) == bad);
-    /* Whatever stood there before: after an error nothing is held. */
+    /* After an error `held` is empty, whatever it contained before. */
     memset(&held, 0xff, sizeof held);
     CHECK(cellar_local_get(NULL, key, &held) == bad && held.value == NULL);
     memset(&held, 0xff, sizeof held);
@@ -149,14 +149,14 @@ static void drafts_are_taken_once(cellar_local* local) {
     CHECK(draft.slot == NULL);
     CHECK(cellar_local_insert(local, key_of("d"), &draft, CELLAR_UNSET, 0, &error) ==
           CELLAR_BAD_ARGUMENT);
-    /* A copy of it is seen, too, as long as the value is there. */
+    /* A copy of the draft is detected too, as long as the value is stored. */
     cellar_draft copy = kept;
     CHECK(cellar_local_insert(local, key_of("d"), &copy, CELLAR_UNSET, 0, &error) ==
           CELLAR_BAD_ARGUMENT);
     CHECK(cellar_local_draft(local, &draft, &error) == CELLAR_OK && draft.slot != NULL);
     CHECK(cellar_draft_free(&draft, &error) == CELLAR_OK && draft.slot == NULL);
     CHECK(cellar_draft_free(&draft, &error) == CELLAR_OK);
-    /* One of another store's type. */
+    /* A draft of another store's type. */
     cellar_local* other = NULL;
     cellar_local_options options = cellar_local_defaults();
     options.values.size = 100;

@@ -1,6 +1,6 @@
-// Certificates of both sides, over the servers whose addresses are given, each of which asks clients
-// for one: first one that tells of changes, then one of memcached's protocol. Behind them stands the
-// folder with the papers.
+// Client and server certificates, with the servers whose addresses are given, both of which request
+// client certificates: first one that sends invalidations, then one with the memcached protocol.
+// The last argument is the folder of the certificates.
 
 #include <cellar/near.hpp>
 
@@ -29,7 +29,7 @@ std::string read(const std::string& name) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What believes the test's authority and shows nothing.
+// Options that trust the test's authority, without a client certificate.
 NearOptions believing(const std::string& address) {
     NearOptions options;
     options.address = address;
@@ -39,7 +39,7 @@ NearOptions believing(const std::string& address) {
     return options;
 }
 
-// What shows a certificate too.
+// Options with a client certificate.
 NearOptions showing(const std::string& address) {
     NearOptions options = believing(address);
     options.tls_certificate = read("client.pem");

@@ -1,5 +1,5 @@
-/* What the compiler of Rust calls under ThreadSanitizer and the runtime of g++ 12 lacks: copies, which
-   that runtime sees by the plain functions. */
+/* Functions that rustc calls under ThreadSanitizer and the runtime of g++ 12 lacks. The plain
+   functions do the same, and that runtime intercepts them. */
 
 #include <string.h>
 

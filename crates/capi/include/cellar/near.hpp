@@ -1,12 +1,12 @@
 // Cellar's local store and near cache for C++17.
 //
 // cellar::Local<K, T>   a bounded store of typed values in this process
-// cellar::Near<T>       the same in front of a server, which tells what has changed
+// cellar::Near<T>       the same in front of a server, which sends invalidations
 // cellar::Held<T>       a value of either, like a shared_ptr<const T>; nothing is copied
-// cellar::Result<T>     a value or an Error; nothing here throws but what std::string may
+// cellar::Result<T>     a value or an Error; only std::string may throw here
 //
-// Of all threads that miss a key one runs its loader, all get what it made. What a loader or a codec
-// throws becomes an Error for all of them. The guide is docs/near-cxx.md.
+// If several threads miss a key, one runs its loader and all get the result. An exception of a
+// loader or a codec becomes an Error for all of them. The guide is docs/near-cxx.md.
 
 #ifndef CELLAR_NEAR_HPP
 #define CELLAR_NEAR_HPP
@@ -32,7 +32,7 @@
 
 namespace cellar {
 
-// How a call ended; near.h tells what each means.
+// The status of a call; near.h documents each value.
 enum class Status : cellar_status {
     ok = CELLAR_OK,
     none = CELLAR_NONE,
@@ -50,7 +50,7 @@ enum class Status : cellar_status {
     other = CELLAR_OTHER,
 };
 
-// Why there is no value.
+// The reason why there is no value.
 class Error {
 public:
     Error(Status status, std::string text) : status_(status), text_(std::move(text)) {}
@@ -63,7 +63,7 @@ private:
     std::string text_;
 };
 
-// A value or an Error. `value()` of an error, and `error()` of a value, are not defined.
+// A value or an Error. `value()` of an error and `error()` of a value are undefined.
 template <class T>
 class [[nodiscard]] Result {
 public:
@@ -116,7 +116,7 @@ inline void tell(cellar_error* error, cellar_status status, std::string_view tex
     error->text[length] = '\0';
 }
 
-// Runs `work`, which returns a status; what it throws becomes `failed` and a text.
+// Runs `work`, which returns a status; an exception becomes `failed` and a text.
 template <class Work>
 cellar_status guarded(cellar_error* error, cellar_status failed, Work&& work) noexcept {
     try {
@@ -137,7 +137,7 @@ inline cellar_bytes bytes_of(std::string_view text) noexcept {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-// A value that is its own token has its count before it, which we change by ourselves.
+// A value that is its own token has its count before it; this header changes it directly.
 inline std::uint64_t* count_of(const cellar_held& held) noexcept {
     if (held.token != held.value) return nullptr;
     auto* token = static_cast<unsigned char*>(const_cast<void*>(held.token));
@@ -156,7 +156,7 @@ inline void release(const cellar_held& held) noexcept {
     if (__atomic_fetch_sub(count, 1, __ATOMIC_RELEASE) == 1) held.holder->end(held.token);
 }
 
-// How a T lies in a slot: itself, or if it is too large a pointer to it.
+// The content of a slot: a T, or a pointer to it if it is too large.
 template <class T>
 struct Room {
     static constexpr bool is_inline =
@@ -193,7 +193,7 @@ struct Room {
     }
 };
 
-// A value that is made and not handed over yet.
+// A draft: a value that the store does not own yet.
 template <class T>
 class Draft {
 public:
@@ -210,7 +210,7 @@ public:
         is_made_ = true;
     }
 
-    // For who fills it or takes it; where it was taken, none is left.
+    // For functions that fill or take the draft; after one has taken it, it is empty.
     cellar_draft* out() noexcept { return &draft_; }
 
     cellar_draft hand_over() noexcept { return std::exchange(draft_, {nullptr, nullptr}); }
@@ -222,13 +222,13 @@ private:
 
 }  // namespace detail
 
-// A value that is held: it lives until its last holder is gone, whatever the cache does. Like a
-// std::shared_ptr<const T>: cheap to copy, cheaper to move, empty where there is none.
+// A held value, like a std::shared_ptr<const T>: it lives until its last holder is gone, whatever
+// the cache does. It is cheap to copy, cheaper to move, and empty if there is no value.
 template <class T>
 class Held {
 public:
     Held() noexcept = default;
-    // Takes what a function of near.h has handed out.
+    // Takes ownership of a value that a function of near.h has returned.
     explicit Held(cellar_held held) noexcept : held_(held) {}
     Held(const Held& other) noexcept : held_(other.held_) {
         if (held_.value) detail::retain(held_);
@@ -247,10 +247,10 @@ public:
     const T& operator*() const noexcept { return *get(); }
     const T* operator->() const noexcept { return get(); }
 
-    // Whether it was served although it is out of date, because the server failed.
+    // Whether it is out of date and was returned because the server failed.
     bool is_stale() const noexcept { return held_.value && held_.holder->is_stale; }
 
-    // The same as a shared_ptr: one allocation, the value is not copied.
+    // Returns it as a shared_ptr: one allocation, the value is not copied.
     std::shared_ptr<const T> shared() const {
         if (!*this) return nullptr;
         auto holder = std::make_shared<const Held>(*this);
@@ -263,7 +263,7 @@ private:
     cellar_held held_ = none;
 };
 
-// What a loader may return beside T: how long the value lives, and what it has outside of itself.
+// The result of a loader with options: the TTL of the value, and its bytes outside of itself.
 template <class T>
 struct Made {
     T value;
@@ -273,7 +273,7 @@ struct Made {
 
 namespace detail {
 
-// What a loader has returned, as the C interface wants it.
+// Converts the result of a loader for the C interface.
 template <class T>
 struct Taking {
     Draft<T>& draft;
@@ -307,7 +307,7 @@ struct Taking {
     }
 };
 
-// A loader of C++ as one of C's. `Source` makes drafts.
+// Wraps a C++ loader for the C interface. `Source` creates drafts.
 template <class T, class Source, class Loader>
 struct Loading {
     const Source& source;
@@ -342,7 +342,7 @@ inline Result<bool> whether(cellar_status status, const cellar_error& told) {
     return error_of(status, told);
 }
 
-// What a store's keys are, and what they are looked up by.
+// The key type of a store, and the type for look-ups.
 template <class K>
 struct Keys;
 
@@ -367,33 +367,33 @@ inline double ratio(std::uint64_t hits, std::uint64_t misses) noexcept {
 
 }  // namespace detail
 
-// Which entry leaves when a store is full.
+// The eviction policy.
 enum class Policy : std::int32_t { s3_fifo = CELLAR_S3_FIFO, lru = CELLAR_LRU };
 
-// How a store is bounded and cut; near.h tells more of each.
+// The limits and shards of a store; near.h documents each field.
 struct LocalOptions {
     std::uint64_t entries_max = 10'000;
-    std::uint64_t bytes_max = 0;  // instead of entries, if it is not zero
+    std::uint64_t bytes_max = 0;  // if not zero, replaces entries_max
     std::optional<Milliseconds> ttl = std::nullopt;
-    std::size_t shards = 0;  // 0: as fits the machine
+    std::size_t shards = 0;  // 0: chosen for the machine
     Policy policy = Policy::s3_fifo;
 };
 
-// What a store has counted.
+// The counters of a store.
 struct LocalStats : cellar_local_figures {
-    // Hits of all reads, from 0 to 1; 0 before the first.
+    // The hit ratio of all reads, from 0 to 1; 0 before the first read.
     double hit_ratio() const noexcept { return detail::ratio(hits, misses); }
 };
 
-// A bounded store of typed values in this process. K is std::string, which is looked up by
-// std::string_view, or std::uint64_t. Any thread may use it; copies are the same store, which ends
-// with the last of them.
+// A bounded store of typed values in this process. K is std::string, with look-ups by
+// std::string_view, or std::uint64_t. Any thread may use it. Copies refer to the same store, which
+// is closed with the last of them.
 template <class K, class T>
 class Local {
 public:
     using Look = typename detail::Keys<K>::Look;
 
-    // Copies only: one that was moved from would be none.
+    // Only copies: a moved-from object would have no store.
     Local(const Local&) = default;
     Local& operator=(const Local&) = default;
 
@@ -413,15 +413,15 @@ public:
         return Local(local);
     }
 
-    // The value of `key`, or an empty Held. A fault of the library reads as none.
+    // Returns the value of `key`, or an empty Held. An internal error is reported as a miss.
     Held<T> get(Look key) const noexcept {
         const void* value = reader_.get(reader_.store, detail::Keys<K>::of(key));
         return Held<T>(cellar_held{value, value, reader_.holder});
     }
 
-    // The same; if there is none, `loader` makes it on this thread, or this thread waits for the one
-    // that does, `wait_max` at most. A loader takes nothing and returns a T, a Made<T>, an optional
-    // or a Result of one of these; it may throw, and may use the store for other keys.
+    // As get; on a miss this thread runs `loader`, or waits at most `wait_max` for the thread that
+    // does. A loader takes no arguments and returns a T, a Made<T>, an optional or a Result of one
+    // of these. It may throw, and may use the store for other keys.
     template <class Loader>
     Result<Held<T>> get_or_load(Look key, Loader&& loader,
                                 std::optional<Milliseconds> wait_max = std::nullopt) const {
@@ -434,7 +434,7 @@ public:
         return detail::found<T>(status, held, error);
     }
 
-    // Stores `value` in place of an older one. `more_bytes` is what it has outside of itself.
+    // Stores `value` and replaces an older one. `more_bytes` is its size outside of the object.
     Result<void> insert(Look key, T value, std::optional<Milliseconds> ttl = std::nullopt,
                         std::uint64_t more_bytes = 0) const {
         cellar_error error;
@@ -447,20 +447,20 @@ public:
         return detail::done(status, error);
     }
 
-    // Removes `key`; whether it was there.
+    // Removes `key`; returns whether it existed.
     Result<bool> remove(Look key) const {
         cellar_error error;
         return detail::whether(
             cellar_local_remove(local_.get(), detail::Keys<K>::of(key), &error), error);
     }
 
-    // Removes everything.
+    // Removes all entries.
     Result<void> clear() const {
         cellar_error error;
         return detail::done(cellar_local_clear(local_.get(), &error), error);
     }
 
-    // Removes what has expired, which reads miss anyhow.
+    // Removes expired entries; reads never return them in any case.
     Result<void> reclaim() const {
         cellar_error error;
         return detail::done(cellar_local_reclaim(local_.get(), &error), error);
@@ -491,13 +491,13 @@ private:
     cellar_reader reader_{};
 };
 
-// How values of type T become bytes and back. Specialise it, or give Near a class of your own with
-// these two static functions. Both may be called by any thread, one of the library's included; what
-// they throw is an Error of Status::codec.
+// Encodes values of type T as bytes and decodes them. Specialise it, or give Near a class with
+// these two static functions. Any thread may call both, including threads of the library. An
+// exception becomes an Error of Status::codec.
 template <class T, class = void>
 struct Codec;
 
-// Text and bytes, as they are.
+// Text and bytes, unchanged.
 template <>
 struct Codec<std::string> {
     static Result<void> encode(const std::string& value, std::string& out) {
@@ -507,7 +507,7 @@ struct Codec<std::string> {
     static Result<std::string> decode(std::string_view bytes) { return std::string(bytes); }
 };
 
-// Whole numbers, in decimal.
+// Integers, in decimal.
 template <class T>
 struct Codec<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
     static Result<void> encode(const T& value, std::string& out) {
@@ -523,25 +523,25 @@ struct Codec<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, boo
     }
 };
 
-// Who tells of changes.
+// How the cache learns of changes.
 enum class Tracking : std::int32_t {
-    keys = CELLAR_TRACK_KEYS,      // the server, of each key that was read
-    prefix = CELLAR_TRACK_PREFIX,  // the server, of all keys that begin with the prefix
-    off = CELLAR_TRACK_OFF,        // nobody: set local_ttl
+    keys = CELLAR_TRACK_KEYS,      // the server reports changes of each key that was read
+    prefix = CELLAR_TRACK_PREFIX,  // the server reports changes of all keys with the prefix
+    off = CELLAR_TRACK_OFF,        // no invalidations: set local_ttl
 };
 
-// What a near cache is; near.h and docs/near.md tell more of each.
+// The options of a near cache; near.h and docs/near.md document each field.
 struct NearOptions {
     std::string address;  // redis://host:port or memcached://host:port
     std::string prefix;
-    // For rediss:// and memcached://tls:, all as text in PEM: whom to believe, if not whom the system
-    // believes; a certificate to show to a server that asks for one, and its key.
+    // For rediss:// and memcached://tls:, all in PEM: the trusted authorities, by default those of
+    // the system; a client certificate for servers that request one, and its key.
     std::string tls_authorities = {};
     std::string tls_certificate = {};
     std::string tls_key = {};
     std::uint64_t entries_max = 10'000;
-    std::uint64_t bytes_max = 0;  // instead of entries, if it is not zero
-    std::size_t shards = 0;  // 0: as fits the machine
+    std::uint64_t bytes_max = 0;  // if not zero, replaces entries_max
+    std::size_t shards = 0;  // 0: chosen for the machine
     Policy policy = Policy::s3_fifo;
     Tracking tracking = Tracking::keys;
     std::optional<Milliseconds> local_ttl = std::nullopt;
@@ -557,14 +557,14 @@ struct NearOptions {
     double jitter = 0.0;
 };
 
-// What a near cache has counted.
+// The counters of a near cache.
 struct NearStats : cellar_near_figures {
-    // Hits of all reads, from 0 to 1; 0 before the first.
+    // The hit ratio of all reads, from 0 to 1; 0 before the first read.
     double hit_ratio() const noexcept { return detail::ratio(hits, misses); }
 };
 
-// Typed values in front of a server, which tells what has changed. Any thread may use it; copies are
-// the same cache, which ends with the last of them.
+// A cache of typed values in front of a server, which sends invalidations. Any thread may use it.
+// Copies refer to the same cache, which is closed with the last of them.
 template <class T, class C = Codec<T>>
 class Near {
 public:
@@ -600,7 +600,7 @@ public:
         return Near(near);
     }
 
-    // The value of `key`, from memory or from the server; an empty Held if there is none.
+    // Returns the value of `key` from memory or from the server; an empty Held if there is none.
     Result<Held<T>> get(std::string_view key) const {
         if (const void* value = reader_.get(reader_.store, detail::key_of(key))) {
             return Held<T>(cellar_held{value, value, reader_.holder});
@@ -612,15 +612,15 @@ public:
         return detail::found<T>(status, held, error);
     }
 
-    // The value of `key` if memory has one that may be served; asks nobody.
+    // Returns the value of `key` from memory, if it may be used; sends no request.
     Held<T> peek(std::string_view key) const noexcept {
         cellar_held held{nullptr, nullptr, nullptr};
         cellar_near_peek(near_.get(), detail::key_of(key), &held);
         return Held<T>(held);
     }
 
-    // The same as get; if there is none, `loader` makes it on this thread, it is stored at the server
-    // and read back. A loader is what Local::get_or_load says; a time to live is origin_ttl alone.
+    // As get; on a miss this thread runs `loader`, stores the value on the server and reads it
+    // back. The loader is as for Local::get_or_load, but the TTL is always origin_ttl.
     template <class Loader>
     Result<Held<T>> get_or_load(std::string_view key, Loader&& loader) const {
         detail::Loading<T, Near, Loader> loading{*this, loader};
@@ -631,7 +631,7 @@ public:
         return detail::found<T>(status, held, error);
     }
 
-    // Stores `value` at the server; readers of this cache see it as soon as this returns.
+    // Stores `value` on the server; reads of this cache return it as soon as this returns.
     Result<void> set(std::string_view key, T value,
                      std::optional<Milliseconds> ttl = std::nullopt) const {
         cellar_error error;
@@ -644,13 +644,13 @@ public:
         return detail::done(status, error);
     }
 
-    // Removes `key` at the server; whether it was there.
+    // Removes `key` on the server; returns whether it existed.
     Result<bool> remove(std::string_view key) const {
         cellar_error error;
         return detail::whether(cellar_near_remove(near_.get(), detail::key_of(key), &error), error);
     }
 
-    // Drops the copy of `key` in memory; the server is not asked.
+    // Drops the copy of `key` in memory, without a request.
     Result<void> forget(std::string_view key) const {
         cellar_error error;
         return detail::done(cellar_near_forget(near_.get(), detail::key_of(key), &error), error);

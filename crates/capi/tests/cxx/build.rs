@@ -1,4 +1,4 @@
-//! Build: compilers, what they link, where an installed library lies.
+//! Build: compilers, linked libraries, and the paths of an installed library.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// What a source is written in.
+/// The language of a source.
 #[derive(Clone, Copy)]
 pub(crate) enum Language {
     C,
     Cpp,
 }
 
-/// Which library a program gets.
+/// The library that a program is linked with.
 pub(crate) enum Linked<'a> {
     /// The one that cargo has built beside this test.
     Built,
-    /// An installed one, as pkg-config tells of it.
+    /// An installed one, as pkg-config describes it.
     Package(&'a Installed, &'a str),
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn root() -> PathBuf {
     folder().join("../..")
 }
 
-/// The folder in which cargo has put the library, which is that of this test.
+/// The folder in which cargo has put the library, the same as that of this test.
 fn built() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().to_owned()
@@ -46,7 +46,7 @@ pub(crate) fn is_sanitized() -> bool {
     sanitizer().is_some()
 }
 
-/// Runs a command that has to succeed; what it has printed.
+/// Runs a command that must succeed; returns its output.
 pub(crate) fn passes(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {
         panic!("{command:?}: {error} (make tools installs what is needed)");
@@ -58,14 +58,14 @@ pub(crate) fn passes(command: &mut Command) -> String {
     told
 }
 
-/// A program in a folder that goes with it.
+/// A program in a temporary folder.
 pub(crate) struct Program {
     place: TempDir,
     library: Option<PathBuf>,
 }
 
 impl Program {
-    /// How it is run.
+    /// The command that runs it.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(self.place.path().join("program"));
         if let Some(library) = &self.library {
@@ -114,7 +114,7 @@ pub(crate) fn compile(source: &Path, language: Language, linked: Linked<'_>) -> 
     Program { place, library }
 }
 
-/// The library below a prefix of its own.
+/// The library, installed below a separate prefix.
 pub(crate) struct Installed {
     place: TempDir,
     /// `PREFIX`, without its slash.
@@ -124,23 +124,23 @@ pub(crate) struct Installed {
 }
 
 impl Installed {
-    /// Where programs find it: `DESTDIR` and `PREFIX` in one.
+    /// The path where programs find it: `DESTDIR` and `PREFIX` together.
     pub(crate) fn prefix(&self) -> PathBuf {
         self.place.path().join(self.below)
     }
 
-    /// Where its libraries lie.
+    /// The folder of its libraries.
     pub(crate) fn libraries(&self) -> PathBuf {
         self.prefix().join(self.libraries)
     }
 
-    /// pkg-config, which is told that everything lies below `DESTDIR`.
+    /// pkg-config, with `DESTDIR` as the root of all paths.
     pub(crate) fn pkg_config(&self) -> Command {
         let mut command = Command::new("pkg-config");
         command
             .env("PKG_CONFIG_PATH", self.libraries().join("pkgconfig"))
             .env("PKG_CONFIG_SYSROOT_DIR", self.place.path())
-            // What lies below is none of the system's own folders, whatever it is called.
+            // Folders below it are not the system's, whatever their names.
             .env("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1")
             .env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1");
         command
@@ -164,7 +164,7 @@ pub(crate) fn install() -> Installed {
     }
 }
 
-/// The library as it is in a package of this form, and the package; none if its tools are missing.
+/// The library from a package of this form, and the package; none without the form's tools.
 pub(crate) fn packaged(form: &str) -> Option<(Installed, PathBuf)> {
     let tools: &[&str] = match form {
         "rpm" => &["cargo-generate-rpm", "rpm2cpio", "cpio"],

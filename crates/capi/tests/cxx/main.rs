@@ -1,7 +1,7 @@
 //! The interface from outside: programs in C and C++, compiled, linked and run.
 //!
-//! `CELLAR_SANITIZE=address` or `thread` compiles them for that sanitizer; the library has to be
-//! compiled for the same one, which `make asan-library` and `make tsan-library` do.
+//! `CELLAR_SANITIZE=address` or `thread` compiles them for that sanitizer. The library must be
+//! compiled for the same one, as `make asan-library` and `make tsan-library` do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod build;
@@ -49,7 +49,7 @@ fn a_server_that_asks_for_a_certificate_is_shown_one() {
 #[test]
 fn the_installed_library_is_found_by_cmake_and_pkg_config() {
     if build::is_sanitized() {
-        // The same programs again, which are nobody's to sanitize.
+        // The same programs again; the installed library has no sanitizer.
         return;
     }
     let installed = install();
@@ -119,7 +119,7 @@ fn the_library_in_packages_is_found_by_pkg_config_and_by_the_loader() {
     }
 }
 
-/// The blocks of a page in this language, and the text that stands behind each, if any.
+/// The blocks of a page in this language, and the text block after each, if any.
 fn programs(page: &str, language: &str) -> Vec<(String, Option<String>)> {
     let mut blocks = page.split("```").skip(1).step_by(2).peekable();
     let mut found = Vec::new();

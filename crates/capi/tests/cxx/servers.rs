@@ -1,4 +1,4 @@
-//! Servers: redis-server and memcached on free loopback ports, stopped with their holder.
+//! Servers: redis-server and memcached on free loopback ports; dropping the struct stops them.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -46,7 +46,7 @@ impl Drop for Running {
     }
 }
 
-/// A port that nobody listens at: the system's choice, given back.
+/// A free port: the system chose it, and it was released again.
 fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap().port()
@@ -68,21 +68,21 @@ impl Servers {
         }
     }
 
-    /// The address of the one that tells of changes.
+    /// The address of redis-server.
     pub(crate) fn redis(&self) -> String {
         format!("redis://127.0.0.1:{}", self.redis.port)
     }
 
-    /// The address of the other.
+    /// The address of memcached.
     pub(crate) fn memcached(&self) -> String {
         format!("memcached://127.0.0.1:{}", self.memcached.port)
     }
 }
 
-/// Both servers over TLS; each asks clients for a certificate.
+/// Both servers over TLS; each requests client certificates.
 pub(crate) struct SecuredServers {
     papers: TempDir,
-    /// It listens for TLS beside its port.
+    /// The TLS port, besides the plain one.
     _redis: Running,
     redis_port: u16,
     memcached: Running,
@@ -109,7 +109,7 @@ impl SecuredServers {
             path("server.key"),
             path("ca.pem")
         );
-        // The folder is its owner's alone.
+        // Only the owner can read the folder.
         let secured = [
             "-u",
             "root",
@@ -129,27 +129,27 @@ impl SecuredServers {
         }
     }
 
-    /// The address of the one that tells of changes.
+    /// The address of redis-server.
     pub(crate) fn redis(&self) -> String {
         format!("rediss://localhost:{}", self.redis_port)
     }
 
-    /// The address of the other.
+    /// The address of memcached.
     pub(crate) fn memcached(&self) -> String {
         format!("memcached://tls:localhost:{}", self.memcached.port)
     }
 
-    /// Where `ca.pem`, `client.pem` and `client.key` lie.
+    /// The folder of `ca.pem`, `client.pem` and `client.key`.
     pub(crate) fn papers(&self) -> &str {
         self.papers.path().to_str().unwrap()
     }
 }
 
-/// Writes an authority, and what it has signed for a server and for a client.
+/// Creates a certificate authority, and certificates of it for a server and a client.
 fn write_papers(folder: &Path) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    // OpenSSL takes what bears its issuer's name for signed by itself.
+    // OpenSSL takes a certificate with its issuer's name for self-signed.
     let name = &mut authority.distinguished_name;
     name.push(DnType::CommonName, "the authority");
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
