@@ -3,8 +3,8 @@
 # One would guess that a cancelled `await client.blpop(...)` (a task's cancel(), asyncio.wait_for) takes
 # nothing from the list any more. In redis-py a cancelled call closes its connection, and the server forgets it.
 # Here only the Python side ends. The request stays with the server on the shared connection. It takes the next element,
-# and the client drops the reply: the job is gone, and no error tells it. Until the request ends, all
-# other commands of this client wait behind it, too, and fail with a timeout.
+# and the client drops the reply: the job is lost without an error. Until the request ends, all
+# other commands of this client wait behind it and fail with a timeout.
 # For somebody who runs a queue: each worker that is stopped or restarted while it waits may lose one job. Let the
 # BLPOP's own timeout end it instead of a cancellation, and close the client before the worker is dropped.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).

@@ -8,7 +8,7 @@
 # entries, the oldest loads are evicted by the newest, and their callers get an error though the source has answered.
 # For somebody who runs a cache: in the first moments of an outage the requests that miss empty the cache of the values
 # that would have carried it, and a scan of unknown keys does the same at any time. The hit rate falls, and the dispose
-# callback says "evict", as for an ordinary insert. Load with a map of promises beside the cache, and set() what comes.
+# callback says "evict", as for an ordinary insert. Load with a map of promises beside the cache, and set() the result.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

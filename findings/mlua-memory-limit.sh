@@ -3,10 +3,10 @@
 # One would guess that a limit costs a comparison for each allocation, and only where memory is allocated.
 # With any limit above zero the binding makes every string, table and function that the host creates in a protected
 # call, since the allocation may fail: each pushes a C closure, which is garbage afterwards. By callgrind, a short
-# string that the host makes and puts into a table takes 2.6 times the instructions, though nowhere near the limit. A
-# server that runs a script for each request and hands over keys, arguments and replies pays that for each value, and
-# the collector pays once more. Lifting the limit while the host works, and setting it again before the script goes on,
-# brings the cost back; what the host makes then needs bounds of its own.
+# string that the host creates and puts into a table takes 2.6 times the instructions, though nowhere near the limit.
+# A server that runs a script for each request and passes keys, arguments and replies pays that for each value, and
+# the collector pays once more. Lifting the limit while the host works, and setting it again before the script
+# continues, removes the cost; the host must then limit its own objects in another way.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

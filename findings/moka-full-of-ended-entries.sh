@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # moka 0.12.16 (Rust), a cache with a time to live for each entry (Expiry) and max_capacity.
-# One would guess that entries whose time is over make room for new ones: they are served to nobody.
-# They leave by a timer wheel whose step is 1.07 s. Until it turns they count as entries, and since nothing is
-# known of the new keys, admission prefers the dead: 100 entries ended 0.1 s ago, 100 others were inserted, and
-# after run_pending_tasks not one of the 100 is there, though no live entry was in their way. With time_to_live
-# for the whole cache all 100 stay, and so they do with Expiry if the old ones ended 2.3 s ago. With many lives
-# below a second a cache that is full misses what has just been stored; give it capacity to spare.
+# One would guess that expired entries make space for new ones, since no read returns them.
+# A timer wheel with a step of 1.07 s removes them. Until its next step they count as entries, and admission, which
+# has no statistics of the new keys, prefers the expired ones. 100 entries expired 0.1 s ago and 100 others were
+# inserted: after run_pending_tasks none of the new ones is there, though no live entry was in their way. With
+# time_to_live for the whole cache all 100 stay, and so they do with Expiry if the old ones expired 2.3 s ago.
+# For somebody who runs a cache: with many TTLs below a second a full cache misses the values that were just stored.
+# Give it capacity to spare.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# rapidhash 4.5.1 (Rust), its hasher `fast`, with a seed and secrets of a program's own.
-# One would guess that 10,000 keys that count up spread evenly over 8 shards: with the secrets that the crate
-# comes with they do, to the percent, whatever the seed is.
-# The crate's RandomState draws new secrets for each process, and a number is folded with them only once. Of
-# 10,000 such draws some 20 send one shard a quarter more than its share, and the worst 2.6 times its share. So
-# one process in five hundred has a shard that locks and evicts more than its neighbours do, until it is started
-# again, and nothing in its code or load tells why. `quality` folds once more: no draw of the 10,000 gives a shard
-# more than an eighth above its share, which is chance.
+# rapidhash 4.5.1 (Rust), its hasher `fast`, with a random seed and random secrets.
+# One would guess that 10,000 consecutive numbers as keys spread evenly over 8 shards: with the default secrets of
+# the crate they do, to the percent, with any seed.
+# The crate's RandomState draws new secrets for each process, and folds a number with them only once. Of 10,000
+# draws some 20 send one shard a quarter more than its share, and the worst one 2.6 times its share. So one process
+# in five hundred has a shard that locks and evicts more than the others, until it is restarted, and neither its
+# code nor its load shows why. `quality` folds once more: none of the 10,000 draws gives a shard more than an eighth
+# above its share, which is chance.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

@@ -6,8 +6,8 @@
 # "valkey" 9.1.2 there, and with extended-redis-compatibility "redis" 7.2.4, so neither setting helps. The error is a
 # ConnectionError at the first command, not when the client is made: retries and circuit breakers take it for a
 # server that is down. Over a Unix socket there is no error, and no cache either: cache_config is ignored.
-# Who moves a service from Redis to Valkey turns this cache off first, and counts requests at the server to see
-# whether a client-side cache is in use.
+# For somebody who runs a cache: turn this cache off before a service moves from Redis to Valkey, and count requests
+# at the server to see whether a client-side cache is in use.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

