@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use self::extents::Reuse;
+use self::resident_pages::QuietEnd;
 use self::share::Share;
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
@@ -85,6 +86,7 @@ pub(crate) struct Log {
     recent: [RecentDeadlines; STREAMS],
     /// Sealed segments, oldest first.
     sealed: [VecDeque<u32>; 2],
+    quiet: [QuietEnd; STREAMS],
     /// Bytes of memory of the open and sealed segments.
     queue_bytes: [usize; 2],
     resident_bytes: usize,
@@ -152,6 +154,7 @@ impl Log {
             partial: Vec::new(),
             open: [None; STREAMS],
             touched: [0; STREAMS],
+            quiet: [QuietEnd::NONE; STREAMS],
             recent: [RecentDeadlines::default(); STREAMS],
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],

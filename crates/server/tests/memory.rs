@@ -123,6 +123,38 @@ fn memory_of_the_dead_goes_back_to_the_system_if_asked_for() {
 }
 
 #[test]
+fn memory_that_segments_do_not_use_goes_back_to_the_system() {
+    let daemon = Daemon::start(&["--memory", "4GiB", "--threads", "1"]);
+    // The server is in this process.
+    let occupied_bytes = || vitals::occupied_bytes(std::process::id(), "VmRSS");
+    let before = occupied_bytes();
+    let mut sender = Sender::new(&daemon);
+    for number in 0..300_000 {
+        sender.store(&format!("key{number}"), 250, 1);
+    }
+    sender.finish();
+    assert!(occupied_bytes() - before > 60 * MIB);
+    daemon.advance_until("they are gone", Duration::from_secs(1), || {
+        daemon.stat("curr_items") == 0
+    });
+    // In segments that others have filled before.
+    for number in 0..200 {
+        sender.store(&format!("key{number}"), 250, number % 2 * 3_600);
+    }
+    sender.finish();
+    daemon.advance_until("memory is given back", Duration::from_millis(500), || {
+        occupied_bytes().saturating_sub(before) <= 8 * MIB
+    });
+    let mut reader = daemon.connect();
+    check(&mut reader, b"get key6\r\n", &hit("key6", &[b'v'; 250]));
+    for number in 0..30_000 {
+        sender.store(&format!("more{number}"), 250, 0);
+    }
+    sender.finish();
+    assert_eq!(daemon.stat("curr_items"), 30_200);
+}
+
+#[test]
 fn a_thousand_idle_connections_stay_within_their_share() {
     let daemon = Daemon::spawn(&["--memory", "16MiB"]);
     let value = pattern(1, 10_000);

@@ -9,8 +9,8 @@
 use super::Log;
 use crate::clock::Instant;
 use crate::deadline_encoding::DeadlineEncoding;
-use crate::memory::HUGE_PAGE_BYTES;
-use crate::segment::{HISTOGRAM_BYTES, Queue, Segment, Use};
+use crate::memory::{HUGE_PAGE_BYTES, whole_pages};
+use crate::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Use};
 
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;
@@ -25,6 +25,9 @@ const FREE_KEPT: usize = 1;
 const AHEAD_SHARE: usize = 256;
 const AHEAD_BYTES: usize = 32 << 10;
 const AHEAD_BYTES_MAX: usize = 512 << 10;
+/// Bytes at the end of an open segment that go back to the system in one step: tens of
+/// microseconds under the shard's lock.
+const RELEASED_BYTES: usize = 256 << 10;
 /// A log that took fresh memory counts as growing for this long.
 const GROWING_MS: u64 = 500;
 
@@ -37,6 +40,20 @@ pub(crate) struct Touch {
     fresh: Option<u32>,
 }
 
+/// Where the items of an open segment end, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QuietEnd {
+    written: usize,
+    since: Instant,
+}
+
+impl QuietEnd {
+    pub(super) const NONE: QuietEnd = QuietEnd {
+        written: usize::MAX,
+        since: Instant(0),
+    };
+}
+
 impl Log {
     /// Memory to be touched ahead of its use: of an open segment, or of a fresh one, which stays
     /// unused until [`Log::end_touch`]; `None` if enough is ready.
@@ -45,7 +62,7 @@ impl Log {
             // Whether the file has the memory must be known before anybody counts on it.
             return None;
         }
-        let ahead = (self.resident_bytes / AHEAD_SHARE).clamp(AHEAD_BYTES, AHEAD_BYTES_MAX);
+        let ahead = self.bytes_ahead();
         for queue in [Queue::Small, Queue::Main] {
             let Some(number) = self.open[queue as usize] else {
                 continue;
@@ -72,6 +89,42 @@ impl Log {
             });
         }
         None
+    }
+
+    /// How much memory of a growing log is touched ahead of its use.
+    fn bytes_ahead(&self) -> usize {
+        (self.resident_bytes / AHEAD_SHARE).clamp(AHEAD_BYTES, AHEAD_BYTES_MAX)
+    }
+
+    /// Gives memory back to the system at the end of an open segment that has not got an item for
+    /// ten seconds, but not what is touched ahead; how many bytes. The segment stays paid for. None
+    /// of a file, as in [`Log::surplus`].
+    pub(crate) fn release_quiet_end(&mut self, now: Instant) -> usize {
+        if self.arena.region().is_shared() {
+            return 0;
+        }
+        let ahead = self.bytes_ahead();
+        for at in 0..STREAMS {
+            let Some(number) = self.open[at] else {
+                continue;
+            };
+            let written = self.start_of(number) + self.segment(number).written_bytes();
+            let quiet = &mut self.quiet[at];
+            if quiet.written != written {
+                let since = now;
+                *quiet = QuietEnd { written, since };
+            }
+            let kept = whole_pages(written + ahead);
+            let touched = self.touched[at];
+            let is_quiet = now.0 >= self.quiet[at].since.0 + RELEASE_PERIOD_MS;
+            if is_quiet && kept < touched && !self.is_held(number) {
+                let from = kept.max(touched.saturating_sub(RELEASED_BYTES));
+                self.arena.region().release(from, touched - from);
+                self.touched[at] = from;
+                return touched - from;
+            }
+        }
+        0
     }
 
     fn begin_touch_fresh(&mut self, ahead: usize, now: Instant) -> Option<Touch> {

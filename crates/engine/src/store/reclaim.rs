@@ -155,10 +155,14 @@ impl Store {
         self.log.leaving_bytes() >= PIECE_BYTES
     }
 
-    /// Gives a piece of an extent back that no value has needed for a while; how many bytes.
+    /// Gives memory back that was not used for a while: a piece of an extent, or of the end of an
+    /// open segment; how many bytes.
     pub(crate) fn release_idle_piece(&mut self, now: Instant) -> usize {
         self.log.collect_drained();
-        self.log.release_idle_piece(now)
+        match self.log.release_idle_piece(now) {
+            0 => self.log.release_quiet_end(now),
+            bytes => bytes,
+        }
     }
 
     /// Gives a piece of an extent back that holds nothing; how many bytes.
