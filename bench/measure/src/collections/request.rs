@@ -93,8 +93,11 @@ impl Request {
     pub(crate) fn own_bytes(&self, shape: &Shape) -> f64 {
         let request = Request(self.0.iter().skip(2).cloned().collect());
         let samples = shape.all().min(SAMPLES);
+        // Spread over all elements: the first ones are those of the first element of each copy.
+        let apart = shape.all() / samples.max(1);
         let bytes: usize = (0..samples)
-            .map(|at| request.texts(at, shape).map(|it| it.len()).sum::<usize>())
+            .map(|sample| request.texts(sample * apart, shape))
+            .map(|texts| texts.map(|it| it.len()).sum::<usize>())
             .sum();
         bytes as f64 / samples as f64
     }
@@ -229,5 +232,19 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("\r\n$12\r\nm000000000xx\r\n"), "{text}");
+    }
+
+    #[test]
+    fn bytes_of_an_element_are_those_of_all_elements_on_average() {
+        let shape = Shape {
+            elements: 20,
+            value_bytes: 10,
+            copies: 1_000,
+        };
+        let request = Request::parse("SADD s:{c} {s}");
+        let lengths = (0..shape.all()).map(|at| request.texts(at, &shape).last());
+        let bytes: usize = lengths.flatten().map(|text| text.len()).sum();
+        let mean = bytes as f64 / shape.all() as f64;
+        assert!((request.own_bytes(&shape) - mean).abs() < 0.2, "{mean}");
     }
 }
