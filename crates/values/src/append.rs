@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 
 use crate::PAGE_BYTES;
+use crate::digest::tag;
 use crate::edit::{Edit, Item, Stored};
 use crate::entry::{Form, entry_bytes, fill, long_of};
-use crate::page::{FRONT_BYTES, Front, Kind, NONE, Page};
-use crate::table::tag;
-use crate::view::{Spot, Tree, page_at};
+use crate::page::{FRONT_BYTES, Front, Kind, NONE, Page, Tree};
+use crate::view::{Spot, page_at};
 
 impl Edit<'_, Vec<u8>> {
     /// Adds a member to the first tree whose hash is not before that of any other, which end at a
@@ -26,9 +26,9 @@ impl Edit<'_, Vec<u8>> {
             lead: &[],
             texts: [member, &[]],
             tail,
-            tag: tag(hash),
+            hash,
         };
-        self.append(Tree::First, end, &stored, hash)
+        self.append(Tree::First, end, &stored)
     }
 
     /// Adds a member to the second tree that belongs behind all others, which end at a spot; where
@@ -38,9 +38,9 @@ impl Edit<'_, Vec<u8>> {
             lead: &key,
             texts: [member, &[]],
             tail: None,
-            tag: 0,
+            hash: 0,
         };
-        self.append(Tree::Second, end, &stored, 0)
+        self.append(Tree::Second, end, &stored)
     }
 
     /// Makes the counts right after the last entry of a tree, which end at a spot.
@@ -50,11 +50,11 @@ impl Edit<'_, Vec<u8>> {
         }
     }
 
-    fn append(&mut self, tree: Tree, end: Spot, stored: &Stored<'_>, hash: u64) -> Spot {
+    fn append(&mut self, tree: Tree, end: Spot, stored: &Stored<'_>) -> Spot {
         let form = self.forms[tree as usize];
         let mut end = self.with_leaf(tree, end);
         if !self.append_here(end, form, stored) {
-            end = self.append_slowly(tree, end, stored, hash);
+            end = self.append_slowly(tree, end, stored);
         }
         self.count(tree, 1);
         Spot {
@@ -72,6 +72,7 @@ impl Edit<'_, Vec<u8>> {
         let at = page_at(end.page);
         let page = &mut self.value[at..at + PAGE_BYTES];
         let front = Page(page).front();
+        let tag = tag(stored.hash, front.shift);
         let slot = FRONT_BYTES + front.entries * form.slot;
         if front.heap < slot + form.slot + len {
             return false;
@@ -81,7 +82,7 @@ impl Edit<'_, Vec<u8>> {
         fill(entry, form, stored.lead, stored.texts, stored.tail);
         page[slot..slot + 2].copy_from_slice(&(heap as u16).to_le_bytes());
         if form.slot == 4 {
-            page[slot + 2..slot + 4].copy_from_slice(&stored.tag.to_le_bytes());
+            page[slot + 2..slot + 4].copy_from_slice(&tag.to_le_bytes());
         }
         let front = Front {
             entries: front.entries + 1,
@@ -93,16 +94,17 @@ impl Edit<'_, Vec<u8>> {
     }
 
     /// Adds any entry, to another leaf if this one is full; its spot.
-    fn append_slowly(&mut self, tree: Tree, end: Spot, stored: &Stored<'_>, hash: u64) -> Spot {
+    fn append_slowly(&mut self, tree: Tree, end: Spot, stored: &Stored<'_>) -> Spot {
         let form = self.forms[tree as usize];
         let bytes = self.make_entry(form, stored, end.page);
         let node = self.view().page(end.page);
         if node.front().free_bytes(form.slot) >= bytes.len() + form.slot {
-            self.put_in(end.page, end.index, &bytes, stored.tag);
+            let tag = self.tag_in(end.page, stored.hash);
+            self.put_in(end.page, end.index, &bytes, tag);
             return end;
         }
         let separator = match form.slot {
-            4 => Some(hash.to_be_bytes().to_vec()),
+            4 => Some(stored.hash.to_be_bytes().to_vec()),
             _ => {
                 let last = node.entry(node.len() - 1, form).bytes();
                 let item = |bytes| Item {
@@ -112,10 +114,11 @@ impl Edit<'_, Vec<u8>> {
                 self.separator(&item(last), &item(&bytes), form)
             }
         };
-        let front = Front::empty(Kind::Leaf, tree as u8, node.up());
+        let front = Front::empty(Kind::Leaf, tree, node.up());
         let right = self.allocate();
         self.write(page_at(right), &front.bytes());
-        self.put_in(right, 0, &bytes, stored.tag);
+        let tag = self.tag_in(right, stored.hash);
+        self.put_in(right, 0, &bytes, tag);
         self.adopt_parts(right, form);
         self.add_sibling(tree, end.page, right, separator.as_deref());
         Spot::at(right, 0)

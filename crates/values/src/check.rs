@@ -1,9 +1,9 @@
 //! Check: whether a value is sound, for tests and for an audit of the whole cache.
 
 use crate::PAGE_BYTES;
-use crate::digest::hash;
-use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Kind, NONE};
-use crate::view::{Tree, View, page_at};
+use crate::digest::{hash, tag};
+use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Kind, NONE, Tree};
+use crate::view::{View, page_at};
 
 impl View<'_> {
     /// Checks the value: links, counts, order, space. Cost: all of its bytes.
@@ -46,7 +46,7 @@ impl View<'_> {
     ) -> Result<usize, String> {
         note(page, seen)?;
         let node = self.page(page);
-        if node.up() != up || node.0[1] != tree as u8 || (node.len() == 0) {
+        if node.up() != up || node.tree() != tree || (node.len() == 0) {
             return Err(format!("page {page} is not what names it says"));
         }
         let form = self.form(tree);
@@ -104,10 +104,12 @@ impl View<'_> {
                     return Err(format!("a member of page {} is not found", spot.page));
                 }
                 let hash = hash(self.seed(), &text);
-                if self.page(spot.page).tag(spot.index) != hash as u16 {
+                let page = self.page(spot.page);
+                if page.tag(spot.index) != tag(hash, page.shift()) {
                     return Err("a slot has another hash".into());
                 }
-                if hash < hash_before {
+                let is_here = self.index_of_hash(spot, hash) == spot.index;
+                if hash < hash_before || hash > hash_before && !is_here {
                     return Err(format!("rank {rank} is out of order"));
                 }
                 hash_before = hash;

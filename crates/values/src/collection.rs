@@ -10,9 +10,10 @@ use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
 use crate::edit::Edit;
 use crate::entry::Form;
 use crate::packed::{Packed, Shape};
+use crate::page::Tree;
 use crate::pending::{Op, OpKind, Pending};
 use crate::table::Place;
-use crate::view::{IS_TIMED_AT, Tree, View, is_paged};
+use crate::view::{IS_TIMED_AT, View, is_paged};
 
 /// A hash.
 pub const HASH: Kind = Kind(1);

@@ -1,4 +1,4 @@
-//! Digest: the secret hash of a member, by which it is found.
+//! Digest: the secret hash of a member, by which it is found, and tags, which are parts of it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,7 +6,14 @@ use std::fmt;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 /// How many seeds a thread knows the secrets of.
-const SEEDS: usize = 8;
+const SEEDS: usize = 32;
+
+/// Bits by which tags of a leaf's range differ at most: the order needs one bit less than a tag
+/// has.
+const TAG_RANGE_BITS: u32 = 14;
+/// Bits of these that a leaf may lose by splits before its tags are made anew. The fewer are left,
+/// the more look-ups compare another member.
+const TAG_BITS_LOST_MAX: u8 = 2;
 
 thread_local! {
     /// The secrets of the last seeds, each at the remainder of its seed: to make them takes as long
@@ -65,5 +72,27 @@ impl Hasher {
     #[must_use]
     pub fn hash(&self, member: &[u8]) -> u64 {
         rapidhash_v3_seeded(member, &self.secrets)
+    }
+}
+
+/// The tag of a hash, by the shift of its leaf.
+#[inline]
+pub(crate) fn tag(hash: u64, shift: u8) -> u16 {
+    (hash >> (shift & 63)) as u16
+}
+
+/// The least shift by which the tags of a range of hashes have their order.
+pub(crate) fn least_shift((least, most): (u64, u64)) -> u8 {
+    let bits = u64::BITS - (most - least).leading_zeros();
+    bits.saturating_sub(TAG_RANGE_BITS) as u8
+}
+
+/// The shift for a leaf of a range of hashes that had another range before: the same, if it is good
+/// enough.
+pub(crate) fn shift_for(range: (u64, u64), before: u8) -> u8 {
+    let least = least_shift(range);
+    match (least..=least + TAG_BITS_LOST_MAX).contains(&before) {
+        true => before,
+        false => least,
     }
 }

@@ -7,13 +7,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::PAGE_BYTES;
+use crate::digest::tag;
 use cellar_engine::ValueBytes;
 use smallvec::SmallVec;
 
 use crate::bytes::{put, u64_at};
 use crate::entry::{Form, NewEntry, SHORT_BYTES};
-use crate::page::{CHILD_SLOT_BYTES, COUNT_AT, FRONT_BYTES, Front, Kind, NONE, Page};
-use crate::view::{COUNTS_AT, Spot, Tree, View, new_head, page_at};
+use crate::page::{CHILD_SLOT_BYTES, COUNT_AT, FRONT_BYTES, Front, Kind, NONE, Page, Tree};
+use crate::view::{COUNTS_AT, Spot, View, new_head, page_at};
 
 /// Slots are moved in pieces of so many bytes: longer ones are slower to write.
 const SLOTS_BYTES: usize = 480;
@@ -37,8 +38,8 @@ pub(crate) struct Stored<'a> {
     /// The second is empty where the form has one.
     pub(crate) texts: [&'a [u8]; 2],
     pub(crate) tail: Option<u64>,
-    /// The part of its hash.
-    pub(crate) tag: u16,
+    /// The hash of the first text; zero where no order by hash uses it.
+    pub(crate) hash: u64,
 }
 
 /// A value that is changed.
@@ -89,7 +90,8 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         let form = self.forms[tree as usize];
         let spot = self.with_leaf(tree, spot);
         let bytes = self.make_entry(form, stored, spot.page);
-        self.insert_bytes(tree, spot, &bytes, stored.tag)
+        let tag = self.tag_in(spot.page, stored.hash);
+        self.insert_bytes(tree, spot, &bytes, tag)
     }
 
     /// Inserts an entry with these bytes before the one at a spot.
@@ -113,7 +115,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             return spot;
         }
         let page = self.allocate();
-        let front = Front::empty(Kind::Leaf, tree as u8, NONE);
+        let front = Front::empty(Kind::Leaf, tree, NONE);
         self.write(page_at(page), &front.bytes());
         self.set_root(tree, page);
         Spot::at(page, 0)
@@ -129,7 +131,8 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         let form = self.forms[tree as usize];
         let old_texts = self.long_pages(spot);
         let bytes = self.make_entry(form, stored, spot.page);
-        self.exchange(tree, spot, &bytes, stored.tag)?;
+        let tag = self.tag_in(spot.page, stored.hash);
+        self.exchange(tree, spot, &bytes, tag)?;
         self.free(old_texts);
         Ok(())
     }
@@ -200,7 +203,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     /// Changes the bytes before the texts of the entry at a spot.
     pub(crate) fn set_lead(&mut self, spot: Spot, lead: [u8; 8]) {
         let node = self.view().page(spot.page);
-        let begin = node.begin(spot.index, self.forms[usize::from(node.0[1])].slot);
+        let begin = node.begin(spot.index, self.forms[node.tree() as usize].slot);
         self.write(page_at(spot.page) + begin, &lead);
     }
 
@@ -266,6 +269,12 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             }
         }
         entry.bytes
+    }
+
+    /// The tag of a hash in a leaf.
+    #[inline]
+    pub(crate) fn tag_in(&self, leaf: u32, hash: u64) -> u16 {
+        tag(hash, self.view().page(leaf).shift())
     }
 
     /// Whether a leaf has space for an entry of so many bytes.
@@ -341,7 +350,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     pub(crate) fn slot_of(&self, node: Page<'_>) -> usize {
         match node.kind() {
             Kind::Inner => CHILD_SLOT_BYTES,
-            _ => self.forms[usize::from(node.0[1])].slot,
+            _ => self.forms[node.tree() as usize].slot,
         }
     }
 
@@ -407,7 +416,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     pub(crate) fn take_out(&mut self, page: u32, index: usize) {
         let node = self.view().page(page);
         let (mut front, slot) = (node.front(), self.slot_of(node));
-        let form = self.forms[usize::from(node.0[1])];
+        let form = self.forms[node.tree() as usize];
         let (bytes, begin_of) = (node.entry_bytes(index, form), node.begin(index, slot));
         let at = page_at(page);
         let (begin, end) = (
@@ -431,19 +440,19 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     fn compact(&mut self, page: u32) {
         let copy = self.view().page(page).copied();
         let node = Page(&copy);
-        let items = items_of(node, self.forms[usize::from(node.0[1])]);
-        self.write_node(
-            page,
-            Front::empty(node.kind(), node.0[1], node.up()),
-            &items,
-        );
+        let items = items_of(node, self.forms[node.tree() as usize]);
+        let front = Front {
+            shift: node.shift(),
+            ..Front::empty(node.kind(), node.tree(), node.up())
+        };
+        self.write_node(page, front, &items);
     }
 
     /// Writes a node with these entries. Its free space keeps its old bytes.
     pub(crate) fn write_node(&mut self, page: u32, front: Front, items: &[Item<'_>]) {
         let slot = match front.kind {
             Kind::Inner => CHILD_SLOT_BYTES,
-            _ => self.forms[usize::from(front.tree)].slot,
+            _ => self.forms[front.tree as usize].slot,
         };
         let mut front = front;
         front.entries = items.len();

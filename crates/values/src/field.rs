@@ -9,8 +9,9 @@ use crate::collection::{Rules, apply_all};
 use crate::edit::Edit;
 use crate::entry::{self, Form};
 use crate::packed::{self, Packed, Shape};
+use crate::page::Tree;
 use crate::pending::{Op, OpKind};
-use crate::view::{IS_TIMED_AT, Tree, View};
+use crate::view::{IS_TIMED_AT, View};
 
 /// [`Deadline::NEVER`] in a value.
 const NEVER: u64 = u64::MAX;

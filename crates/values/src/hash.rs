@@ -31,9 +31,10 @@ use crate::field::{
     tail_of,
 };
 use crate::packed::Packed;
+use crate::page::Tree;
 use crate::pending::{Op, OpKind, Pending};
 use crate::table::Place;
-use crate::view::{IS_TIMED_AT, Spot, Tree, View, WORDS_AT, is_paged};
+use crate::view::{IS_TIMED_AT, Spot, View, WORDS_AT, is_paged};
 
 /// Bytes before the members of a packed hash with deadlines.
 const TIMES_BYTES: usize = 17;

@@ -51,11 +51,12 @@ pub use entry::{Entry, Form, Text};
 pub use hash::{Hash, Hashes};
 pub use list::List;
 pub use ordered::score_key;
+pub use page::Tree;
 pub use plan::Plan;
 pub use set::{Found, Lookups, Set, Sets, has_member_deadlines};
 pub use sorted_set::{Run, SortedSet, SortedSets};
 pub use table::Place;
-pub use view::{Spot, Tree, View, is_paged};
+pub use view::{Spot, View, is_paged};
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;

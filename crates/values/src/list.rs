@@ -14,8 +14,9 @@ use crate::collection::LIST;
 use crate::edit::Edit as PagesEdit;
 pub use crate::packed_list::{Edit, PackedList, Side};
 use crate::packed_list::{FEW_ELEMENTS_MAX, FORMS, HEAD_BYTES, append, lay_out};
+use crate::page::Tree;
 use crate::plan::Plan;
-use crate::view::{Spot, Tree, View, is_paged};
+use crate::view::{Spot, View, is_paged};
 
 /// A list in pages that has few elements of so few bytes is packed again.
 const REPACKED_BYTES_MAX: usize = 2 << 10;

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use crate::bytes::u64_at;
 use crate::edit::{Edit, Stored};
 use crate::entry::{Entry, Form, SHORT_BYTES};
-use crate::page::{NONE, Page};
-use crate::view::{Spot, Tree, View};
+use crate::page::{NONE, Page, Tree};
+use crate::view::{Spot, View};
 use cellar_engine::ValueBytes;
 use smallvec::SmallVec;
 
@@ -224,7 +224,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
             lead: &key,
             texts: [member, &[]],
             tail: None,
-            tag: 0,
+            hash: 0,
         };
         let added = self.insert(Tree::Second, spot, &stored);
         debug_assert_eq!(added, Ok(()), "only hashes collide");

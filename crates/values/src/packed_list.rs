@@ -20,7 +20,7 @@ use cellar_engine::Splice;
 use crate::bytes::{Varint, varint};
 use crate::edit::Edit as PagesEdit;
 use crate::entry::Form;
-use crate::view::Tree;
+use crate::page::Tree;
 
 /// Bytes before the first element or its free space.
 pub(crate) const HEAD_BYTES: usize = 12;

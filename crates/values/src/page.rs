@@ -1,9 +1,10 @@
 //! Page: the bytes of a node, or of a part of a long text.
 //!
 //! ```text
-//! node   [kind 1][tree 1][entries 2][heap begins 2][unused in heap 2][up 4] [slot]... free [heap]
+//! node   [kind 1][tree + 2 x tag shift 1][entries 2][heap begins 2][unused in heap 2][up 4]
+//!        [slot]... free [heap]
 //! part   [kind 1][tree 1][bytes 2][0][up 4] [next 4][bytes]
-//! slot   [entry begins 2], in a leaf by hash [a part of the hash 2] as well
+//! slot   [entry begins 2], in a leaf by hash [tag: 16 bits of the hash 2] as well
 //! child  an inner node's entry: [page 4][elements 4][separator bytes 1][separator]
 //! ```
 //!
@@ -36,6 +37,24 @@ pub(crate) const LOOK_BELOW: u8 = u8::MAX;
 /// Longest separator that is stored.
 pub(crate) const SEPARATOR_BYTES_MAX: usize = 200;
 
+/// One of the two trees of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tree {
+    /// The first.
+    First = 0,
+    /// The second.
+    Second = 1,
+}
+
+impl Tree {
+    pub(crate) fn of(number: u8) -> Tree {
+        match number {
+            0 => Tree::First,
+            _ => Tree::Second,
+        }
+    }
+}
+
 /// The type of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -48,7 +67,9 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Front {
     pub(crate) kind: Kind,
-    pub(crate) tree: u8,
+    pub(crate) tree: Tree,
+    /// How far hashes are shifted to the right for the tags of a leaf by hash; else zero.
+    pub(crate) shift: u8,
     pub(crate) entries: usize,
     pub(crate) heap: usize,
     pub(crate) unused: usize,
@@ -57,10 +78,11 @@ pub(crate) struct Front {
 
 impl Front {
     /// A node without entries.
-    pub(crate) fn empty(kind: Kind, tree: u8, up: u32) -> Front {
+    pub(crate) fn empty(kind: Kind, tree: Tree, up: u32) -> Front {
         Front {
             kind,
             tree,
+            shift: 0,
             entries: 0,
             heap: PAGE_BYTES,
             unused: 0,
@@ -74,10 +96,10 @@ impl Front {
         let [heap_0, heap_1] = (self.heap as u16).to_le_bytes();
         let [unused_0, unused_1] = (self.unused as u16).to_le_bytes();
         let [up_0, up_1, up_2, up_3] = self.up.to_le_bytes();
-        let kind = self.kind as u8;
+        let (kind, tree) = (self.kind as u8, self.tree as u8 | self.shift << 1);
         [
-            kind, self.tree, entries_0, entries_1, heap_0, heap_1, unused_0, unused_1, up_0, up_1,
-            up_2, up_3,
+            kind, tree, entries_0, entries_1, heap_0, heap_1, unused_0, unused_1, up_0, up_1, up_2,
+            up_3,
         ]
     }
 
@@ -111,11 +133,24 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// The tree that a node belongs to.
+    #[inline]
+    pub(crate) fn tree(self) -> Tree {
+        Tree::of(self.0[1] & 1)
+    }
+
+    /// How far hashes are shifted to the right for the tags of a leaf by hash.
+    #[inline]
+    pub(crate) fn shift(self) -> u8 {
+        self.0[1] >> 1
+    }
+
     #[inline]
     pub(crate) fn front(self) -> Front {
         Front {
             kind: self.kind(),
-            tree: self.0[1],
+            tree: self.tree(),
+            shift: self.shift(),
             entries: self.len(),
             heap: u16_at(self.0, 4),
             unused: u16_at(self.0, 6),
@@ -150,18 +185,37 @@ impl<'a> Page<'a> {
         u16_at(self.0, FRONT_BYTES + index * slot)
     }
 
-    /// The part of an entry's hash.
+    /// The tag of an entry of a leaf by hash.
     #[inline]
     pub(crate) fn tag(self, index: usize) -> u16 {
         u16_at(self.0, FRONT_BYTES + index * 4 + 2) as u16
     }
 
-    /// The first entry at or after an index whose slot has this part of a hash.
+    /// The slots of a leaf by hash.
+    #[inline]
+    fn tagged_slots(self) -> &'a [[u8; 4]] {
+        let slots = &self.0[FRONT_BYTES..FRONT_BYTES + self.len() * 4];
+        slots.as_chunks::<4>().0
+    }
+
+    /// How many entries of a leaf by hash have tags before this one, in the order of differences of
+    /// 16 bits with a sign, and how many have the same.
+    #[inline]
+    pub(crate) fn count_tags(self, tag: u16) -> (usize, usize) {
+        let (mut before, mut same) = (0, 0);
+        for slot in self.tagged_slots() {
+            let difference = u16::from_le_bytes([slot[2], slot[3]]).wrapping_sub(tag) as i16;
+            before += u16::from(difference < 0);
+            same += u16::from(difference == 0);
+        }
+        (before.into(), same.into())
+    }
+
+    /// The first entry at or after an index with this tag.
     #[inline]
     pub(crate) fn next_with_tag(self, from: usize, tag: u16) -> Option<usize> {
         const SLOTS: usize = 8;
-        let slots = &self.0[FRONT_BYTES..FRONT_BYTES + self.len() * 4];
-        let (slots, _) = slots.as_chunks::<4>();
+        let slots = self.tagged_slots();
         let has_tag = |slot: &[u8; 4]| u32::from_le_bytes(*slot) >> 16 == u32::from(tag);
         let mut at = from;
         // The compiler turns the comparisons of these slots into one.

@@ -2,8 +2,8 @@
 
 use crate::PAGE_BYTES;
 use crate::edit::Edit;
-use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Kind, NONE, PART_AT, PART_BYTES_MAX, Page};
-use crate::view::{HAS_PARTS_AT, PAGES_AT, ROOTS_AT, Tree, page_at};
+use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Kind, NONE, PART_AT, PART_BYTES_MAX, Page, Tree};
+use crate::view::{HAS_PARTS_AT, PAGES_AT, ROOTS_AT, page_at};
 use crate::{HEAD_BYTES, entry::Form};
 use cellar_engine::ValueBytes;
 
@@ -43,7 +43,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         match page.kind() {
             Kind::Part => self.rename_part(from, to, page),
             kind => {
-                let tree = Tree::of(page.0[1]);
+                let tree = page.tree();
                 if up == NONE {
                     self.set_root(tree, to);
                 } else {
@@ -68,7 +68,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         if before.kind() == Kind::Part {
             self.write(page_at(up) + FRONT_BYTES, &to.to_le_bytes());
         } else {
-            let form = self.forms[usize::from(before.0[1])];
+            let form = self.forms[before.tree() as usize];
             let mut places = (0..before.len()).flat_map(|index| {
                 let begin = before.begin(index, form.slot);
                 let texts = before.entry(index, form).long_texts();

@@ -16,9 +16,10 @@ use smallvec::SmallVec;
 use crate::bytes::{put, u16_at, u32_at, u64_at};
 use crate::digest::hash;
 use crate::entry::SHORT_BYTES;
+use crate::page::Tree;
 use crate::plan::Plan;
 use crate::table::Place;
-use crate::view::{Spot, Tree, View};
+use crate::view::{Spot, View};
 
 const FRONT_BYTES: usize = 48;
 /// Offset of the place.

@@ -6,9 +6,9 @@ use crate::PAGE_BYTES;
 use crate::entry::{entry_bytes, long_of};
 use crate::page::{
     CHILD_BYTES, CHILD_SLOT_BYTES, Kind, MERGED_BYTES_MAX, NONE, PART_BYTES_MAX,
-    SEPARATOR_BYTES_MAX, SPACE_BYTES,
+    SEPARATOR_BYTES_MAX, SPACE_BYTES, Tree,
 };
-use crate::view::{Spot, Tree, View};
+use crate::view::{Spot, View};
 
 /// Least bytes in a node after a split: half of the size that is too large for a page, less half of
 /// the longest entry.
@@ -164,7 +164,7 @@ fn free_in(view: &View<'_>, page: u32) -> (usize, u32) {
     let node = view.page(page);
     let slot = match node.kind() {
         Kind::Inner => CHILD_SLOT_BYTES,
-        _ => view.form(Tree::of(node.0[1])).slot,
+        _ => view.form(node.tree()).slot,
     };
     (node.front().free_bytes(slot), node.up())
 }

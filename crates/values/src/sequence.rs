@@ -3,7 +3,8 @@
 use cellar_engine::ValueBytes;
 
 use crate::edit::{Edit, Stored};
-use crate::view::{Spot, Tree};
+use crate::page::Tree;
+use crate::view::Spot;
 
 impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     /// Adds an element before the one at a spot.
@@ -24,6 +25,6 @@ fn stored(element: &[u8]) -> Stored<'_> {
         lead: &[],
         texts: [element, &[]],
         tail: None,
-        tag: 0,
+        hash: 0,
     }
 }

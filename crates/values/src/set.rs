@@ -17,9 +17,10 @@ use crate::entry::Form;
 use crate::field::Fields;
 use crate::hash::{Hash, OWN_AT, raw};
 use crate::packed::{Packed, Shape};
+use crate::page::Tree;
 use crate::pending::{Op, OpKind};
 use crate::table::Place;
-use crate::view::{IS_TIMED_AT, Tree, View, is_paged};
+use crate::view::{IS_TIMED_AT, View, is_paged};
 
 /// Nothing belongs to a member.
 #[derive(Debug)]

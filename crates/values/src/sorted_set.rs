@@ -16,9 +16,13 @@ use crate::edit::Edit;
 use crate::entry::{Entry, Form, SHORT_BYTES};
 use crate::ordered::{Entries, key_score, score_key};
 use crate::packed::{self, Packed, Shape};
+use crate::page::Tree;
 use crate::pending::{Op, OpKind};
 use crate::table::Place;
-use crate::view::{Spot, Tree, View};
+use crate::view::{Spot, View};
+
+/// Bytes of a packed score that is short.
+const SHORT_SCORE_BYTES: usize = 4;
 
 /// A score.
 #[derive(Debug)]

@@ -8,14 +8,14 @@ use std::borrow::Cow;
 
 use cellar_engine::ValueBytes;
 
-use crate::digest::Hasher;
+use crate::digest::{Hasher, shift_for, tag};
 use crate::edit::{Collision, Edit, Item, items_of};
 use crate::entry::{Entry, Form};
 use crate::page::{
     CHILD_SLOT_BYTES, Child, Front, Kind, MERGED_BYTES_MAX, NONE, Page, SEPARATOR_BYTES_MAX,
-    SPACE_BYTES,
+    SPACE_BYTES, Tree,
 };
-use crate::view::{Spot, Tree};
+use crate::view::Spot;
 
 /// A node with fewer bytes is merged.
 const MERGED_BYTES: usize = SPACE_BYTES / 4;
@@ -40,8 +40,16 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         items.insert(spot.index, new);
         let is_at_end = self.view().neighbour(spot, true).is_none();
         let is_at_begin = self.view().neighbour(spot, false).is_none();
+        let mut shifts = [0; 2];
         let (cut, separator) = if form.slot == 4 {
-            self.cut_by_hash(&items, spot.index, is_at_end, form)?
+            let (cut, hash) = self.cut_by_hash(&items, spot.index, is_at_end, form)?;
+            let (least, most) = self.view().hash_range(spot);
+            shifts = [(least, hash), (hash, most)].map(|range| shift_for(range, node.shift()));
+            let (left, right) = items.split_at_mut(cut);
+            for (items, shift) in [left, right].into_iter().zip(shifts) {
+                self.retag(items, form, (node.shift(), shift));
+            }
+            (cut, Some(hash.to_be_bytes().to_vec()))
         } else {
             let cut = match spot.index {
                 index if is_at_end && index + 1 == items.len() => index,
@@ -52,38 +60,49 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         };
         let right = self.allocate();
         let up = node.up();
-        self.write_node(
-            spot.page,
-            Front::empty(Kind::Leaf, tree as u8, up),
-            &items[..cut],
-        );
-        self.write_node(
-            right,
-            Front::empty(Kind::Leaf, tree as u8, up),
-            &items[cut..],
-        );
+        let front = |shift| Front {
+            shift,
+            ..Front::empty(Kind::Leaf, tree, up)
+        };
+        self.write_node(spot.page, front(shifts[0]), &items[..cut]);
+        self.write_node(right, front(shifts[1]), &items[cut..]);
         self.adopt_parts(spot.page, form);
         self.adopt_parts(right, form);
         self.add_sibling(tree, spot.page, right, separator.as_deref());
         Ok(())
     }
 
-    /// Where the entries of a leaf by hash are cut, and the separator.
+    /// The hash of an entry of a leaf by hash.
+    fn hash_of(&self, item: &Item<'_>, form: Form, hasher: &Hasher) -> u64 {
+        let entry = Entry {
+            rest: &item.bytes,
+            form,
+        };
+        hasher.hash(&self.view().bytes_of(entry.text()))
+    }
+
+    /// Makes the tags of entries of a leaf by hash anew, if they get another shift. Cost: the hash
+    /// of each.
+    fn retag(&self, items: &mut [Item<'_>], form: Form, (before, shift): (u8, u8)) {
+        if before == shift {
+            return;
+        }
+        let hasher = Hasher::of(self.view().seed());
+        for item in items {
+            item.tag = tag(self.hash_of(item, form, &hasher), shift);
+        }
+    }
+
+    /// Where the entries of a leaf by hash are cut, and the hash of the first one behind the cut.
     fn cut_by_hash(
         &self,
         items: &[Item<'_>],
         new: usize,
         is_at_end: bool,
         form: Form,
-    ) -> Result<(usize, Option<Vec<u8>>), Collision> {
-        let (view, hasher) = (self.view(), Hasher::of(self.view().seed()));
-        let hash_of = |index: usize| {
-            let entry = Entry {
-                rest: &items[index].bytes,
-                form,
-            };
-            hasher.hash(&view.bytes_of(entry.text()))
-        };
+    ) -> Result<(usize, u64), Collision> {
+        let hasher = Hasher::of(self.view().seed());
+        let hash_of = |index: usize| self.hash_of(&items[index], form, &hasher);
         let last = items.len() - 1;
         let wanted = match is_at_end && new == last {
             true => last,
@@ -98,7 +117,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         if !fits(&items[..cut]) || !fits(&items[cut..]) {
             return Err(Collision);
         }
-        Ok((cut, Some(hash_of(cut).to_be_bytes().to_vec())))
+        Ok((cut, hash_of(cut)))
     }
 
     /// A separator that sorts behind the left entry and not behind the right one.
@@ -155,7 +174,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         if up == NONE {
             let root = self.allocate();
             let children = [child(left, left_count, Some(&[])), new];
-            self.write_node(root, Front::empty(Kind::Inner, tree as u8, NONE), &children);
+            self.write_node(root, Front::empty(Kind::Inner, tree, NONE), &children);
             self.adopt(root);
             self.set_root(tree, root);
             return;
@@ -189,7 +208,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
             len => Some(&first[9..9 + len]),
         };
         let right = self.allocate();
-        let front = Front::empty(Kind::Inner, tree as u8, node.up());
+        let front = Front::empty(Kind::Inner, tree, node.up());
         self.write_node(page, front, &items[..cut]);
         self.write_node(right, front, &items[cut..]);
         self.adopt(page);
@@ -238,7 +257,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
             self.view().page(right).copied(),
         );
         let (node, next) = (Page(&copy), Page(&other));
-        let form = self.forms[usize::from(node.0[1])];
+        let form = self.forms[node.tree() as usize];
         let (mut items, mut behind) = (items_of(node, form), items_of(next, form));
         if node.kind() == Kind::Inner {
             // The first child has had no separator of its own.
@@ -249,8 +268,16 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
             };
             behind[0].bytes = Cow::Owned(child.bytes());
         }
+        let mut front = Front::empty(node.kind(), node.tree(), node.up());
+        if node.kind() == Kind::Leaf && form.slot == 4 {
+            let view = self.view();
+            let least = view.hash_range(Spot::at(left, 0)).0;
+            let most = view.hash_range(Spot::at(right, 0)).1;
+            front.shift = shift_for((least, most), node.shift());
+            self.retag(&mut items, form, (node.shift(), front.shift));
+            self.retag(&mut behind, form, (next.shift(), front.shift));
+        }
         items.append(&mut behind);
-        let front = Front::empty(node.kind(), node.0[1], node.up());
         self.write_node(left, front, &items);
         match node.kind() {
             Kind::Inner => self.adopt(left),

@@ -13,7 +13,7 @@ use cellar_engine::prefetch;
 
 use crate::bytes::{u32_at, u64_at};
 use crate::entry::{Entry, Form, NewEntry, Text};
-use crate::page::{Kind, NONE, Page};
+use crate::page::{Kind, NONE, Page, Tree};
 use crate::{HEAD_BYTES, PAGE_BYTES};
 
 const MAGIC: [u8; 4] = [255; 4];
@@ -41,24 +41,6 @@ pub(crate) fn new_head(seed: u64) -> [u8; HEAD_BYTES] {
     head[ROOTS_AT..COUNTS_AT].copy_from_slice(&[255; 8]);
     head[SEED_AT..WORDS_AT].copy_from_slice(&seed.to_le_bytes());
     head
-}
-
-/// One of the two trees of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tree {
-    /// The first.
-    First = 0,
-    /// The second.
-    Second = 1,
-}
-
-impl Tree {
-    pub(crate) fn of(number: u8) -> Tree {
-        match number {
-            0 => Tree::First,
-            _ => Tree::Second,
-        }
-    }
 }
 
 /// Where an entry is, or would be; good until the value changes.
@@ -169,7 +151,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn entry(&self, spot: Spot) -> Entry<'a> {
         let page = self.page(spot.page);
-        page.entry(spot.index, self.form(Tree::of(page.0[1])))
+        page.entry(spot.index, self.form(page.tree()))
     }
 
     /// The bytes of a text. Those of a long one are copied.
@@ -469,7 +451,7 @@ impl<'a> View<'a> {
             return count(0..index);
         }
         let total = match node.up() {
-            NONE => self.len(Tree::of(node.0[1])),
+            NONE => self.len(node.tree()),
             up => self.page(up).count(self.index_of(up, page)),
         };
         total - count(index..node.len())

@@ -10,7 +10,8 @@ use super::{Hash, OWN_AT, TIMES_BYTES};
 use crate::collection::Rules;
 use crate::field::{Fields, deadline_at, deadline_of_key, first_of, span_of};
 use crate::packed::Packed;
-use crate::view::{Tree, View, is_paged};
+use crate::page::Tree;
+use crate::view::{View, is_paged};
 
 /// The key's own deadline, where the item's one may be that of its last field.
 #[must_use]
