@@ -24,7 +24,7 @@ pub(crate) struct Fields;
 
 impl Shape for Fields {
     #[inline]
-    fn payload_bytes(bytes: &[u8]) -> usize {
+    fn payload_bytes(bytes: &[u8], _is_short: bool) -> usize {
         let (head, start) = varint(bytes, 0);
         start + head / 2 + if head % 2 == 1 { 8 } else { 0 }
     }

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | zero | 1 |
 //! | members | 4 |
-//! | entries | varint of twice the member's length; member; payload |
+//! | entries | varint of twice the member's length, plus one if its payload is short; the rest |
+//!
+//! The rest of an entry is the member and its payload.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -17,8 +19,8 @@ const HEAD_BYTES: usize = 5;
 
 /// The layout of a member's payload.
 pub(crate) trait Shape {
-    /// Bytes of the payload that begins here.
-    fn payload_bytes(bytes: &[u8]) -> usize;
+    /// Bytes of the payload that begins here, which is marked as short or not.
+    fn payload_bytes(bytes: &[u8], is_short: bool) -> usize;
 }
 
 /// One entry.
@@ -71,7 +73,7 @@ impl<'v, S: Shape> Packed<'v, S> {
         let bytes = &self.entries[..];
         let (head, start) = varint(bytes, at);
         let payload = start + head / 2;
-        let end = payload + S::payload_bytes(&bytes[payload..]);
+        let end = payload + S::payload_bytes(&bytes[payload..], head % 2 == 1);
         Entry {
             at,
             member: &bytes[start..payload],
@@ -124,22 +126,26 @@ impl<'v, S: Shape> Packed<'v, S> {
         }
     }
 
-    /// Inserts an entry before the one at an offset, or after the last. The payload is in parts.
-    pub(crate) fn insert(&mut self, at: usize, member: &[u8], payload: &[&[u8]; 3]) {
+    /// Inserts an entry before the one at an offset, or after the last. The payload is in parts,
+    /// and may be short.
+    pub(crate) fn insert(
+        &mut self,
+        at: usize,
+        member: &[u8],
+        (payload, is_short): (&[&[u8]; 3], bool),
+    ) {
         let [one, two, three] = payload;
-        self.exchange(
-            at..at,
-            &[&Varint::of(member.len() * 2), member, one, two, three],
-        );
+        let head = Varint::of(member.len() * 2 + usize::from(is_short));
+        self.exchange(at..at, &[&head, member, one, two, three]);
         self.live += 1;
     }
 
     /// Adds an entry behind the last.
     pub(crate) fn push(&mut self, member: &[u8], payload: &[&[u8]; 3]) {
-        self.insert(self.entries.len(), member, payload);
+        self.insert(self.entries.len(), member, (payload, false));
     }
 
-    /// Gives the entry at an offset another payload.
+    /// Gives the entry at an offset another payload, which is short if the old one is.
     pub(crate) fn replace(&mut self, at: usize, payload: &[&[u8]; 3]) {
         let entry = self.entry(at);
         self.exchange(entry.end - entry.payload.len()..entry.end, payload);

@@ -27,7 +27,7 @@ use crate::view::{IS_TIMED_AT, View, is_paged};
 pub(crate) struct Bare;
 
 impl Shape for Bare {
-    fn payload_bytes(_bytes: &[u8]) -> usize {
+    fn payload_bytes(_bytes: &[u8], _is_short: bool) -> usize {
         0
     }
 }

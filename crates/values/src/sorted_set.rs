@@ -10,7 +10,7 @@ use std::ops::Range;
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
 use smallvec::SmallVec;
 
-use crate::bytes::u64_at;
+use crate::bytes::{u32_at, u64_at};
 use crate::collection::{Collection, Family, Members, Rules, SORTED_SET, Seen, apply_all, store};
 use crate::edit::Edit;
 use crate::entry::{Entry, Form, SHORT_BYTES};
@@ -29,8 +29,8 @@ const SHORT_SCORE_BYTES: usize = 4;
 pub(crate) struct Scored;
 
 impl Shape for Scored {
-    fn payload_bytes(_bytes: &[u8]) -> usize {
-        8
+    fn payload_bytes(_bytes: &[u8], is_short: bool) -> usize {
+        if is_short { SHORT_SCORE_BYTES } else { 8 }
     }
 }
 
@@ -335,7 +335,8 @@ impl<'v> SortedSet<'v> {
         self.is_changed = true;
         self.unpack_if_large(member.len() + 8);
         if let Members::Packed(packed) = &mut self.members {
-            packed.push(member, &[&score.to_le_bytes(), &[], &[]]);
+            let end = packed.bytes();
+            insert(packed, end, (member, score));
         } else {
             let tail = Some(score.to_bits());
             self.members.apply(&Op::put(member, &[], tail, true));
@@ -345,7 +346,7 @@ impl<'v> SortedSet<'v> {
     fn unpack_if_large(&mut self, more: usize) {
         self.members
             .unpack_if_large(more, Scored::FORMS, |out, entry| {
-                let tail = u64_at(entry.payload, 0);
+                let tail = score(*entry).to_bits();
                 Op::put(entry.member, &[], Some(tail), true).write(out);
             });
     }
@@ -436,7 +437,17 @@ fn place_in(packed: &mut Packed<'_, Scored>, (member, score): (&[u8], f64), is_t
     };
     let before = packed.iter().take_while(is_before).last();
     let at = before.map_or(0, |entry| entry.end);
-    packed.insert(at, member, &[&score.to_le_bytes(), &[], &[]]);
+    insert(packed, at, (member, score));
+}
+
+/// Inserts a member before the one at an offset. Of a score whose low bytes are zero, as those of
+/// integers up to two million are, only the high ones are stored.
+fn insert(packed: &mut Packed<'_, Scored>, at: usize, (member, score): (&[u8], f64)) {
+    let bytes = score.to_le_bytes();
+    let (low, high) = bytes.split_at(bytes.len() - SHORT_SCORE_BYTES);
+    let is_short = low.iter().all(|byte| *byte == 0);
+    let stored = if is_short { high } else { &bytes };
+    packed.insert(at, member, (&[stored, &[], &[]], is_short));
 }
 
 fn run_of_packed(
@@ -458,7 +469,11 @@ fn run_of_packed(
 }
 
 fn score(entry: packed::Entry<'_>) -> f64 {
-    f64::from_bits(u64_at(entry.payload, 0))
+    let bits = match entry.payload.len() {
+        SHORT_SCORE_BYTES => u64::from(u32_at(entry.payload, 0)) << 32,
+        _ => u64_at(entry.payload, 0),
+    };
+    f64::from_bits(bits)
 }
 
 fn keyed_score(entry: Entry<'_>) -> f64 {
@@ -505,8 +520,8 @@ impl<'v> Collection<'v> for SortedSet<'v> {
             let copy = View::of(&copy, Scored::FORMS);
             let mut packed: Packed<'_, Scored> = Packed::empty();
             for entry in copy.iter(Tree::Second) {
-                let score = keyed_score(entry).to_le_bytes();
-                packed.push(&copy.bytes_of(entry.text()), &[&score, &[], &[]]);
+                let (member, at) = (copy.bytes_of(entry.text()), packed.bytes());
+                insert(&mut packed, at, (&member, keyed_score(entry)));
             }
             packed.write(scratch);
             return store(SORTED_SET, self.own);

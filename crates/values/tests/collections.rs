@@ -365,6 +365,40 @@ fn a_sorted_set_is_in_order_and_knows_its_members() {
 }
 
 #[test]
+fn a_small_sorted_set_stores_the_scores_of_counts_in_four_bytes() {
+    let bytes_of = |scores: &[f64]| {
+        let mut value = None;
+        change::<SortedSets>(&mut value, Instant(0), |set| {
+            for (number, score) in scores.iter().enumerate() {
+                assert!(set.set(format!("member{number:04}").as_bytes(), *score));
+            }
+        });
+        let (bytes, _) = value.unwrap();
+        let set = SortedSet::view(&bytes);
+        for (number, score) in scores.iter().enumerate() {
+            let stored = set.score(format!("member{number:04}").as_bytes());
+            assert_eq!(stored.map(f64::to_bits), Some(score.to_bits()));
+        }
+        bytes.len()
+    };
+    let counts: Vec<f64> = (0..30).map(|number| f64::from(number * 33_333)).collect();
+    assert_eq!(bytes_of(&counts), 5 + 30 * (1 + 10 + 4));
+    let fractions: Vec<f64> = counts.iter().map(|count| count + 0.1).collect();
+    assert_eq!(bytes_of(&fractions), 5 + 30 * (1 + 10 + 8));
+    let (least, most) = (f64::NEG_INFINITY, f64::INFINITY);
+    let mixed = [
+        -2_097_151.0,
+        2_097_153.0,
+        least,
+        most,
+        0.5,
+        1e300,
+        f64::MIN_POSITIVE,
+    ];
+    assert!(bytes_of(&mixed) < 5 + mixed.len() * (1 + 10 + 8));
+}
+
+#[test]
 fn a_scan_shows_what_is_there_all_the_time() {
     for seed in 0..8 {
         let mut rng = Rng::with_seed(seed);
