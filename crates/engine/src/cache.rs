@@ -10,18 +10,20 @@
 //! Why: docs/decisions/0006, 0008 and 0082. Tests: tests/.
 
 mod cell; // a shard, its lock, and the fields that are read without it
+mod geometry; // into how many shards and segments a memory is divided
+mod no_eviction; // spaces with memory of their own, of which nothing is evicted
+mod resize; // how much of its memory a cache uses
+mod memory; // the sizes of a cache's memory, the budgets of its shards
+mod shards; // the shards, and which of them has a key
 mod claims; // exclusive claims on the shards of a section's keys
 mod insights;
 mod listing; // how keys are listed and drawn, why none is missed
-mod geometry;
-mod no_eviction; // spaces with memory of their own, of which nothing is evicted
 mod audit;
 mod spaces;
 mod drafts; // room for values that come in pieces, a long one's in steps
 mod extent_reservations; // memory for values that are computed from old ones
 mod reclaim_plan; // free segments for many short values
 mod timeline; // what will expire when
-mod resize; // how much of its memory a cache uses
 mod maintenance; // background maintenance
 mod training; // dictionaries for families of values
 mod dictionaries; // their dictionaries, beside memory that outlives the process
@@ -45,15 +47,13 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
 use crate::arena::{DraftShare, Handle};
-use crate::claim::section::Extender;
 use crate::clock::{Deadline, Instant};
 use crate::config::Config;
 use crate::error::Error;
 use crate::evict::Newest;
 use crate::insight::Insight;
-use crate::key::{Hasher, Key};
+use crate::key::Key;
 use crate::log::memory_for_item;
-use crate::memory::Budget;
 use crate::observer::Report;
 use crate::options::{Change, DeleteOptions, End, Increment, Lookup, SetOptions};
 use crate::outcome::{Counted, Deleted, Found, Item, Stored};
@@ -61,13 +61,12 @@ use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
 use crate::table::{Candidate, Hint, Probe};
-use crate::update::UpdateLimits;
 use attach::AttachedState;
-use cell::{Locked, ShardCell};
+use cell::ShardCell;
 use maintenance::MaintenanceSettings;
-use no_eviction::NoEvictionPartition;
+use memory::Memory;
 use optimistic::Hits;
-use resize::Balloon;
+use shards::Shards;
 use training::Training;
 
 /// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
@@ -89,24 +88,12 @@ pub struct IndexHint {
 /// A cache of byte strings in a bounded memory; see the crate's documentation. All methods take
 /// `&self` and may be called from any number of threads.
 pub struct Cache {
-    /// Those that share the memory, then one for each share of spaces' own.
-    shards: Box<[ShardCell]>,
-    partitions: Box<[NoEvictionPartition]>,
-    /// Bytes of all partitions.
-    kept_bytes: usize,
-    /// Right shift that makes a hash a shard number.
-    shard_shift: u32,
-    hasher: Hasher,
-    config: Config,
-    pub(crate) budget: Arc<Budget>,
+    shards: Shards,
     drafts: Arc<DraftShare>,
-    segment_bytes: usize,
     maintenance_settings: MaintenanceSettings,
-    balloon: Balloon,
     insight: Arc<Mutex<Insight>>,
     hits: Hits,
     attached: Option<AttachedState>,
-    extender: Extender,
     training: Training,
 }
 
@@ -114,37 +101,51 @@ impl Cache {
     /// The configuration the cache was made with.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.config
+        self.shards.config()
     }
 
     /// Longest value this cache takes: the configured limit, or half of its memory that is no
     /// space's own; in a cache that was given more memory, half of what its addresses reach.
     #[must_use]
     pub fn value_bytes_max(&self) -> usize {
-        let limit = self.config.value_bytes_max.min(Config::VALUE_BYTES_LIMIT);
-        limit.min((self.memory_bytes() - self.kept_bytes()) / 2)
+        self.shards.memory().value_bytes_max()
     }
 
     /// Longest value of another kind than [`Kind::STRING`](crate::Kind::STRING), whatever limit is
     /// configured for values: as long as addresses allow, or half of the memory.
     #[must_use]
     pub fn collection_bytes_max(&self) -> usize {
-        Config::VALUE_BYTES_LIMIT.min((self.memory_bytes() - self.kept_bytes()) / 2)
+        self.shards.memory().collection_bytes_max()
     }
 
-    /// What [`Cache::update`] is held to.
-    fn update_limits(&self) -> UpdateLimits {
-        UpdateLimits {
-            string_bytes: self.value_bytes_max(),
-            other_bytes: self.collection_bytes_max(),
-        }
+    /// The memory that it uses, or is about to.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.shards.memory().bytes()
+    }
+
+    /// The least memory that [`Cache::set_memory_bytes`] takes of a cache that was made with so
+    /// much; the most is all, for which addresses are reserved.
+    #[must_use]
+    pub fn least_memory_bytes(reserved: usize) -> usize {
+        Memory::least_bytes(reserved)
+    }
+
+    /// Changes how much memory it uses; with less, the next steps of background maintenance evict
+    /// items.
+    ///
+    /// # Errors
+    /// [`Error::MemoryTooSmall`] below a quarter of its original memory plus all no-eviction
+    /// shares, [`Error::TooLarge`] above its original memory.
+    pub fn set_memory_bytes(&self, bytes: usize) -> Result<(), Error> {
+        self.shards.memory().set_bytes(bytes)
     }
 
     /// The present moment of the cache's clock.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.config.clock.now()
+        self.shards.now()
     }
 
     /// Hashes a key of the main space for use with this cache.
@@ -153,7 +154,7 @@ impl Cache {
     /// [`Error::KeyLength`] for an over-long key.
     #[inline]
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
-        self.hasher.key(Space::MAIN, bytes)
+        self.shards.hasher().key(Space::MAIN, bytes)
     }
 
     /// Hashes a key of any space: the same bytes are another key in each.
@@ -162,14 +163,14 @@ impl Cache {
     /// [`Error::KeyLength`] for an over-long key.
     #[inline]
     pub fn key_in<'k>(&self, space: Space, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
-        self.hasher.key(space, bytes)
+        self.shards.hasher().key(space, bytes)
     }
 
     /// Starts loading the index lines of `key` and the other data that a change of its item needs;
     /// useful some 20 requests ahead. Never blocks.
     #[inline]
     pub fn hint_write(&self, key: Key<'_>) -> IndexHint {
-        let number = self.number_of(key);
+        let number = self.shards.number_of(key);
         self.shards[number].lock.prefetch();
         self.hint_index(number, key)
     }
@@ -178,7 +179,7 @@ impl Cache {
     /// blocks.
     #[inline]
     pub fn hint_read(&self, key: Key<'_>) -> IndexHint {
-        self.hint_index(self.number_of(key), key)
+        self.hint_index(self.shards.number_of(key), key)
     }
 
     #[inline]
@@ -197,50 +198,7 @@ impl Cache {
         cell.look_ahead(hint.probe)
     }
 
-    /// The number of the key's shard.
-    #[inline]
-    fn number_of(&self, key: Key<'_>) -> usize {
-        if let Some(share) = key.space().share()
-            && share < self.partitions.len()
-        {
-            return self.sharing() + share;
-        }
-        // One shard means a shift by 64, which `checked_shr` turns into shard 0.
-        key.hash().checked_shr(self.shard_shift).unwrap_or(0) as usize
-    }
-
-    #[inline]
-    fn cell(&self, key: Key<'_>) -> &ShardCell {
-        &self.shards[self.number_of(key)]
-    }
-
-    #[inline]
-    fn lock<'s>(&self, cell: &'s ShardCell) -> Locked<'s> {
-        cell.lock()
-    }
-
-    #[inline]
-    fn lock_beside_claims<'s>(&self, cell: &'s ShardCell) -> Locked<'s> {
-        cell.lock_beside_claims()
-    }
-
-    /// Runs an operation that may write on the key's shard.
-    #[inline]
-    fn write<R>(&self, key: Key<'_>, operate: impl FnOnce(&mut Shard, Instant) -> R) -> R {
-        self.write_in(self.cell(key), operate)
-    }
-
-    #[inline]
-    fn write_in<R>(&self, cell: &ShardCell, operate: impl FnOnce(&mut Shard, Instant) -> R) -> R {
-        let now = self.now();
-        let mut shard = self.lock(cell);
-        shard.begin(now);
-        let result = operate(&mut shard, now);
-        shard.end(now);
-        result
-    }
-
-    /// As [`Cache::write`], but runs `operate` again after other shards released memory, if the
+    /// As [`Shards::write`], but runs `operate` again after other shards released memory, if the
     /// key's shard has nothing left to evict for a value of `bytes` bytes.
     #[inline]
     fn write_with_room<R>(
@@ -249,7 +207,7 @@ impl Cache {
         bytes: impl Fn() -> usize,
         mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let result = self.write(key, &mut operate);
+        let result = self.shards.write(key, &mut operate);
         self.retry_with_room(key, bytes, operate, result)
     }
 
@@ -283,9 +241,10 @@ impl Cache {
             }
             // If another thread takes the collected memory, it is tried again.
             let item_bytes = key.bytes().len() + bytes();
-            let needed = memory_for_item(item_bytes, self.segment_bytes);
-            self.collect_memory(Some(self.cell(key)), needed);
-            result = self.write(key, |shard, now| {
+            let needed = memory_for_item(item_bytes, self.shards.memory().segment_bytes());
+            self.shards
+                .collect_memory(Some(self.shards.cell(key)), needed);
+            result = self.shards.write(key, |shard, now| {
                 shard.set_newest(Newest::MayLeave);
                 let result = operate(shard, now);
                 shard.set_newest(Newest::Stays);
@@ -298,36 +257,6 @@ impl Cache {
         }
     }
 
-    /// Makes the other shards release memory until `bytes` are left in the budget: first those that
-    /// hold more than their share, then all alike.
-    fn collect_memory(&self, except: Option<&ShardCell>, bytes: usize) {
-        let now = self.now();
-        let sharing = &self.shards[..self.sharing()];
-        let share = (self.memory_bytes() - self.kept_bytes()) / sharing.len();
-        for floor in [share, share / 2, share / 4, 0] {
-            let is_other = |cell: &&ShardCell| except.is_none_or(|one| !std::ptr::eq(*cell, one));
-            for cell in sharing.iter().filter(is_other) {
-                let missing = bytes.saturating_sub(self.budget.left());
-                if missing == 0 {
-                    return;
-                }
-                if let Some(mut shard) = self.lock_own(cell) {
-                    shard.give_up_memory(missing, floor, now);
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn check_value(&self, bytes: usize, max: usize) -> Result<(), Error> {
-        let max = self.value_bytes_max().min(max);
-        if bytes > max {
-            Err(Error::TooLarge { bytes, max })
-        } else {
-            Ok(())
-        }
-    }
-
     /// Reads an item: `read` gets a short value copied, a long one borrowed from the cache's memory
     /// under the shard's lock.
     ///
@@ -336,8 +265,8 @@ impl Cache {
     /// changing the shard.
     #[inline]
     pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        let now = self.now();
-        let cell = self.cell(key);
+        let now = self.shards.now();
+        let cell = self.shards.cell(key);
         match self.read_optimistic(cell, key, now, read) {
             Ok(answer) => Some(answer),
             Err(read) => self.get_locked(cell, key, now, read),
@@ -369,8 +298,8 @@ impl Cache {
     fn unpack(&self, key: Key<'_>) {
         // As for background maintenance: items that a section still sees must not expire before it
         // ends.
-        let now = self.config.clock.settled();
-        if let Some(mut shard) = self.lock_own(self.cell(key)) {
+        let now = self.shards.settled();
+        if let Some(mut shard) = self.shards.lock_own(self.shards.cell(key)) {
             shard.unpack(key, now);
             shard.end(now);
         }
@@ -378,8 +307,8 @@ impl Cache {
 
     /// A counted handle on a value, readable without any lock; see [`Item::pin`].
     pub fn get_handle(&self, key: Key<'_>) -> Option<Handle> {
-        let now = self.now();
-        let mut shard = self.cell(key).lock_to_read();
+        let now = self.shards.now();
+        let mut shard = self.shards.cell(key).lock_to_read();
         shard.get(key, now, |item| item.pin())
     }
 
@@ -395,7 +324,7 @@ impl Cache {
         mut snapshot: Option<&mut Snapshot<'_>>,
         mut each: impl FnMut(usize, Option<Item<'_>>),
     ) {
-        let now = self.now();
+        let now = self.shards.now();
         let hint_group = |first: usize| {
             let mut hints = [IndexHint::default(); GROUP_KEYS];
             let group = keys.iter().skip(first).take(GROUP_KEYS);
@@ -425,7 +354,7 @@ impl Cache {
     /// `read` itself: the item is missing, has more, or is being changed.
     #[inline]
     pub fn get_plain<R, F: FnOnce(Item<'_>) -> R>(&self, key: Key<'_>, read: F) -> Result<R, F> {
-        self.read_optimistic(self.cell(key), key, self.now(), read)
+        self.read_optimistic(self.shards.cell(key), key, self.shards.now(), read)
     }
 
     /// A read with side effects: touch, lease, version; see [`Lookup`]. `None` is a miss.
@@ -438,8 +367,8 @@ impl Cache {
         lookup: &Lookup,
         read: impl FnOnce(Found<'_>) -> R,
     ) -> Result<Option<R>, Error> {
-        let lease_ms = lookup.lease_ms.unwrap_or(self.config.lease_ms);
-        self.write(key, |shard, now| {
+        let lease_ms = lookup.lease_ms.unwrap_or(self.shards.config().lease_ms);
+        self.shards.write(key, |shard, now| {
             shard.lookup(key, lookup, lease_ms, now, read)
         })
     }
@@ -455,14 +384,16 @@ impl Cache {
     /// item has the space for the value.
     #[inline]
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
-        self.check_value(value.len(), options.value_bytes_max)?;
+        self.shards
+            .memory()
+            .check_value(value.len(), options.value_bytes_max)?;
         // Waits before the lock is held, so that other threads need not wait for it as well.
-        let cell = self.cell(key);
+        let cell = self.shards.cell(key);
         let sequence = &cell.lock.sequence;
         let seen = sequence.seen();
         let hinted = key.hinted();
         let candidate = hinted.or_else(|| cell.look_ahead(cell.table.probe(key.hash())));
-        let result = self.write_in(cell, |shard, now| {
+        let result = self.shards.write_in(cell, |shard, now| {
             let is_still = || seen.is_some_and(|seen| sequence.is_first_since(seen));
             let hint = match candidate {
                 Some(candidate) => Hint::At(candidate),
@@ -490,8 +421,12 @@ impl Cache {
         bytes: &[u8],
         options: &SetOptions,
     ) -> Result<Stored, Error> {
-        let max = self.value_bytes_max().min(options.value_bytes_max);
-        self.write(key, |shard, now| {
+        let max = self
+            .shards
+            .memory()
+            .value_bytes_max()
+            .min(options.value_bytes_max);
+        self.shards.write(key, |shard, now| {
             shard.extend(key, end, bytes, options, max, now)
         })
     }
@@ -520,7 +455,7 @@ impl Cache {
         scratch: &mut Vec<u8>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let limits = self.update_limits();
+        let limits = self.shards.memory().update_limits();
         let value_bytes = Cell::new(0);
         self.write_with_room(
             key,
@@ -548,33 +483,33 @@ impl Cache {
 
     /// Makes every item stored before this call a miss. Cost: a mark on each segment.
     pub fn flush(&self) {
-        self.flush_at(self.now());
+        self.flush_at(self.shards.now());
     }
 
     /// Makes every item stored before `at` a miss from `at` on; replaces an earlier delayed flush.
     pub fn flush_at(&self, at: Instant) {
-        let now = self.now();
+        let now = self.shards.now();
         self.flush_insights(at, now);
-        for cell in &self.shards {
-            self.lock(cell).flush_at(at, now);
+        for cell in self.shards.iter() {
+            cell.lock().flush_at(at, now);
         }
         if at <= now {
-            Report::to(self.config.observer.clone()).tell_flushed(None);
+            Report::to(self.shards.config().observer.clone()).tell_flushed(None);
         }
     }
 
     /// Counts and byte sums over all shards; locks one after the other.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let now = self.now();
+        let now = self.shards.now();
         let mut stats = Stats {
-            memory_bytes: self.memory_bytes() as u64,
-            segment_bytes: self.segment_bytes as u64,
+            memory_bytes: self.shards.memory().bytes() as u64,
+            segment_bytes: self.shards.memory().segment_bytes() as u64,
             shards: self.shards.len() as u64,
             ..Stats::default()
         };
-        for cell in &self.shards {
-            self.lock_beside_claims(cell).add_to(&mut stats, now);
+        for cell in self.shards.iter() {
+            cell.lock_beside_claims().add_to(&mut stats, now);
         }
         self.add_training_to(&mut stats);
         self.add_insights_to(&mut stats);
@@ -582,9 +517,10 @@ impl Cache {
     }
 
     /// Shows one shard after the other.
+    #[cfg(test)]
     pub(crate) fn each_shard(&self, mut look: impl FnMut(&mut Shard)) {
-        for cell in &self.shards {
-            look(&mut self.lock_beside_claims(cell));
+        for cell in self.shards.iter() {
+            look(&mut cell.lock_beside_claims());
         }
     }
 
@@ -593,8 +529,8 @@ impl Cache {
     #[must_use]
     pub fn reclaim_lag(&self) -> ReclaimLag {
         let mut lag = ReclaimLag::default();
-        for cell in &self.shards {
-            lag.add(&self.lock_beside_claims(cell).store.counts.reclaim_lag);
+        for cell in self.shards.iter() {
+            lag.add(&cell.lock_beside_claims().store.counts.reclaim_lag);
         }
         lag
     }
@@ -603,7 +539,7 @@ impl Cache {
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("Cache");
-        debug.field("memory_bytes", &self.config.memory_bytes);
+        debug.field("memory_bytes", &self.shards.config().memory_bytes);
         debug
             .field("shards", &self.shards.len())
             .finish_non_exhaustive()

@@ -11,11 +11,12 @@
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Cache;
 use super::geometry::Geometry;
+use super::memory::Memory;
 use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::config::Config;
@@ -74,9 +75,6 @@ pub(super) struct AttachedState {
     pub(super) progress: Arc<CheckProgress>,
     /// Segments in which the process before still reads.
     pub(super) read_before: Mutex<Vec<Pin>>,
-    /// Whether another process has taken over the memory, so that this one must not use it.
-    // Relaxed: the shards' locks order it.
-    pub(super) is_handed_over: AtomicBool,
     /// Stores that were refused because the file system was full.
     // Relaxed: a figure to look at.
     refused: AtomicU64,
@@ -162,7 +160,7 @@ impl Plan {
         }
         let memory = left.memory_bytes as usize;
         let kept = config.kept_bytes();
-        let least = kept + Cache::least_memory_bytes(memory.saturating_sub(kept));
+        let least = kept + Memory::least_bytes(memory.saturating_sub(kept));
         let sharing = (left.shape_bytes as usize).saturating_sub(kept);
         let most = kept + sharing.saturating_mul(GROWTH_MAX);
         if !(least..=most).contains(&config.memory_bytes) {
@@ -339,7 +337,6 @@ impl StateFile {
             restored,
             progress: Arc::clone(&self.progress),
             read_before: Mutex::new(pins),
-            is_handed_over: AtomicBool::new(false),
             refused: AtomicU64::new(0),
         }
     }
@@ -513,7 +510,11 @@ impl Cache {
     #[cold]
     pub(super) fn busy(&self, bytes: usize) -> Error {
         let full = self.attached.as_ref();
-        match full.filter(|attached| !attached.dir.has_room(bytes.max(self.segment_bytes))) {
+        match full.filter(|attached| {
+            !attached
+                .dir
+                .has_room(bytes.max(self.shards.memory().segment_bytes()))
+        }) {
             Some(attached) => {
                 // Relaxed: see the field.
                 attached.refused.fetch_add(1, Ordering::Relaxed);

@@ -18,18 +18,23 @@ impl Cache {
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
         self.check_left(1, || true);
         // Frees segments that only a reader held, whose reader has gone.
-        self.each_shard(|shard| shard.store.collect_drained());
+        self.shards.each(|shard| shard.store.collect_drained());
         let left_of = |budget: &Budget| budget.left() + budget.pledged();
-        let own = self.partitions.iter().map(|kept| left_of(&kept.budget));
-        let left = left_of(&self.budget) + own.sum::<usize>();
+        let own = self
+            .shards
+            .memory()
+            .partitions()
+            .iter()
+            .map(|kept| left_of(&kept.budget));
+        let left = left_of(self.shards.memory().budget()) + own.sum::<usize>();
         let mut audit = Audit {
-            memory_bytes: self.config().memory_bytes as u64,
-            left_bytes: (left + self.unused_bytes()) as u64,
+            memory_bytes: self.shards.config().memory_bytes as u64,
+            left_bytes: (left + self.shards.memory().unused_bytes()) as u64,
             ..Audit::default()
         };
-        let now = self.now();
+        let now = self.shards.now();
         let mut outcome = Ok(());
-        self.each_shard(|shard| {
+        self.shards.each(|shard| {
             shard.begin(now);
             if outcome.is_ok() {
                 outcome = audit.add(&shard.store, now);
@@ -38,13 +43,23 @@ impl Cache {
         });
         outcome?;
         let mut held = 0;
-        self.each_shard(|shard| held += shard.store.held_bytes());
-        let own = self.partitions.iter().map(|kept| kept.budget.held());
-        let known = self.budget.held() + own.sum::<usize>();
+        self.shards.each(|shard| held += shard.store.held_bytes());
+        let own = self
+            .shards
+            .memory()
+            .partitions()
+            .iter()
+            .map(|kept| kept.budget.held());
+        let known = self.shards.memory().budget().held() + own.sum::<usize>();
         equal("bytes held by all", known as u64, held as u64)?;
-        let sharing = self.config.memory_bytes - self.kept_bytes();
-        let own = self.partitions.iter().map(|kept| kept.geometry.fixed_bytes);
-        let fixed = Geometry::of(&self.config, sharing).fixed_bytes + own.sum::<usize>();
+        let sharing = self.shards.memory().sharing_bytes();
+        let own = self
+            .shards
+            .memory()
+            .partitions()
+            .iter()
+            .map(|kept| kept.geometry.fixed_bytes);
+        let fixed = Geometry::of(self.shards.config(), sharing).fixed_bytes + own.sum::<usize>();
         audit.check_memory((fixed + self.training_bytes()) as u64)?;
         Ok(audit)
     }

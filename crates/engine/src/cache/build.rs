@@ -11,12 +11,12 @@ use super::attach::{Plan, RestoredShard, StateFile};
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
 use super::maintenance::MaintenanceSettings;
+use super::memory::Memory;
 use super::no_eviction::NoEvictionPartition;
 use super::optimistic::Hits;
-use super::resize::Balloon;
+use super::shards::Shards;
 use super::training::Training;
 use crate::arena::{Arena, DraftShare};
-use crate::claim::section::Extender;
 use crate::claim::{Claim, Mutex as ShardMutex};
 use crate::clock::{Instant, SystemClock};
 use crate::config::Config;
@@ -109,7 +109,7 @@ impl Cache {
             if let Ok(cache) = &made
                 && !cache.checks_later(options)
             {
-                cache.check_left(cache.config.threads, || true);
+                cache.check_left(cache.config().threads, || true);
             }
             let made = made.and_then(|mut cache| match options.verify.then(|| cache.audit()) {
                 Some(Err(wrong)) => Err(format!("it is not sound: {wrong}")),
@@ -190,23 +190,16 @@ impl Cache {
             shard_cell
         });
         let shards: Box<[ShardCell]> = shards.collect();
+        let segment_bytes = 1 << geometry.segment_shift;
+        let memory_of = Memory::new(&config, segment_bytes, budget, partitions);
         Ok(Ok(Cache {
-            shards,
-            kept_bytes: partitions.iter().map(|partition| partition.bytes).sum(),
-            partitions,
-            shard_shift: 64 - geometry.shards.ilog2(),
-            hasher: build.hasher,
             maintenance_settings: MaintenanceSettings::of(&config),
-            balloon: Balloon::default(),
-            budget,
             drafts: Arc::new(DraftShare::of(memory)),
-            segment_bytes: 1 << geometry.segment_shift,
             insight: build.insight,
             hits: Hits::of(config.threads),
             attached,
-            extender: Extender::default(),
             training,
-            config,
+            shards: Shards::new(shards, build.hasher, config, memory_of),
         }))
     }
 }

@@ -78,9 +78,9 @@ impl Cache {
     /// Checks one segment of a shard; whether others may be left.
     fn check_step(&self, at: usize) -> bool {
         // As for background maintenance.
-        let now = self.config.clock.settled();
+        let now = self.shards.settled();
         let is_left = {
-            let shard = self.lock_own(&self.shards[at]);
+            let shard = self.shards.lock_own(&self.shards[at]);
             shard.is_some_and(|mut shard| {
                 shard.begin(now);
                 shard.store.check_next(now)

@@ -11,13 +11,12 @@
 
 use std::num::NonZero;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Cache;
 use super::attach::AttachedState;
-use super::cell::{Locked, ShardCell};
+use super::cell::Locked;
 use super::training::State;
 use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
@@ -97,9 +96,12 @@ impl Cache {
     /// Saves the state for another process; `None` if the memory does not outlive this one. Holds
     /// all shards, so that nothing changes any more.
     pub fn checkpoint(&self) -> Option<Checkpoint<'_>> {
-        let attached = self.attached.as_ref().filter(|one| !one.is_handed_over())?;
+        let attached = self
+            .attached
+            .as_ref()
+            .filter(|_| !self.shards.is_handed_over())?;
         // Nothing is saved of items that are not checked.
-        self.check_left(self.config.threads, || true);
+        self.check_left(self.shards.config().threads, || true);
         // The first lock: a step of training locks shards as well.
         let training = Some(self.training.lock());
         let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +112,7 @@ impl Cache {
             shard.serialize(&mut out);
         }
         insight.serialize(&mut out);
-        attached.live_header.stop(self.now());
+        attached.live_header.stop(self.shards.now());
         if locks.iter().all(|shard| shard.store.is_quiescent()) {
             // Without it the next process looks at every item.
             let _ = attached.dir.write_checkpoint(attached.id, &out.bytes);
@@ -130,7 +132,7 @@ impl Cache {
             let locks: Vec<Locked<'_>> = self
                 .shards
                 .iter()
-                .map(|cell| self.lock_beside_claims(cell))
+                .map(|cell| cell.lock_beside_claims())
                 .collect();
             if locks.iter().all(|shard| shard.store.is_quiescent()) {
                 return locks;
@@ -140,7 +142,7 @@ impl Cache {
         }
         self.shards
             .iter()
-            .map(|cell| self.lock_beside_claims(cell))
+            .map(|cell| cell.lock_beside_claims())
             .collect()
     }
 
@@ -152,11 +154,7 @@ impl Cache {
         let Some(checkpoint) = self.checkpoint() else {
             return false;
         };
-        // Relaxed: see the field.
-        checkpoint
-            .attached
-            .is_handed_over
-            .store(true, Ordering::Relaxed);
+        self.shards.set_handed_over(true);
         let mut checkpoint = std::mem::ManuallyDrop::new(checkpoint);
         checkpoint.locks.clear();
         checkpoint.training = None;
@@ -165,22 +163,19 @@ impl Cache {
 
     /// Goes on with memory that was handed over: the other process did not come to use it.
     pub fn take_back(&self) {
-        if let Some(attached) = self.attached.as_ref().filter(|one| one.is_handed_over()) {
+        if let Some(attached) = self
+            .attached
+            .as_ref()
+            .filter(|_| self.shards.is_handed_over())
+        {
             attached.dir.remove_checkpoint();
-            attached.live_header.begin(self.now());
-            for cell in &self.shards {
-                let mut shard = self.lock_beside_claims(cell);
+            attached.live_header.begin(self.shards.now());
+            for cell in self.shards.iter() {
+                let mut shard = cell.lock_beside_claims();
                 shard.note_versions();
-                // Relaxed: see the field.
-                attached.is_handed_over.store(false, Ordering::Relaxed);
+                self.shards.set_handed_over(false);
             }
         }
-    }
-
-    /// Locks a shard for background maintenance, unless another process has taken over its memory.
-    pub(super) fn lock_own<'s>(&self, cell: &'s ShardCell) -> Option<Locked<'s>> {
-        let shard = self.lock_beside_claims(cell);
-        (!self.is_handed_over()).then_some(shard)
     }
 
     /// The open state file, for `StateDir::open_with`; `None` if the memory does not outlive the
@@ -189,13 +184,6 @@ impl Cache {
     pub fn state_file(&self) -> Option<BorrowedFd<'_>> {
         let attached = self.attached.as_ref();
         attached.map(|attached| attached.dir.file().as_fd())
-    }
-
-    /// Whether another process has taken over the memory.
-    pub(super) fn is_handed_over(&self) -> bool {
-        self.attached
-            .as_ref()
-            .is_some_and(AttachedState::is_handed_over)
     }
 
     /// Whether segments are held in which the process before still reads.
@@ -213,12 +201,5 @@ impl Cache {
             let pins = attached.read_before.lock();
             pins.unwrap_or_else(PoisonError::into_inner).clear();
         }
-    }
-}
-
-impl AttachedState {
-    fn is_handed_over(&self) -> bool {
-        // Relaxed: see the field.
-        self.is_handed_over.load(Ordering::Relaxed)
     }
 }

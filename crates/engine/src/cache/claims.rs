@@ -5,8 +5,9 @@
 //! Why: docs/decisions/0082. Tests: tests/claims.rs.
 
 use super::Cache;
-use crate::claim::section::{Extended, Extender, SHARDS_MAX, Section, ShardSet, Shards};
-use crate::claim::{Claim, Claimant, Intent, Mutex, MutexGuard};
+use super::shards::Shards;
+use crate::claim::section::{Extended, SHARDS_MAX, Section, ShardSet};
+use crate::claim::{Claimant, Intent};
 use crate::clock::thread_number;
 use crate::key::Key;
 use crate::sequence::Seen;
@@ -21,34 +22,8 @@ pub struct WantedShards(ShardSet);
 
 /// The shards that a section of the calling thread has claimed; released when it is dropped.
 pub struct Claims<'c> {
-    cache: &'c Cache,
-    section: Section<'c, Cache>,
-}
-
-impl Shards for Cache {
-    type Shard = Shard;
-
-    fn count(&self) -> usize {
-        self.shards.len()
-    }
-
-    #[inline]
-    fn shard(&self, number: usize) -> (&Claim, &Mutex<Shard>) {
-        let lock = &self.shards[number].lock;
-        (&lock.claim, &lock.shard)
-    }
-
-    #[inline]
-    fn open(&self, number: usize, guard: &MutexGuard<'_, Shard>) {
-        let sequence = &self.shards[number].lock.sequence;
-        if sequence.is_closed() && guard.is_open() {
-            sequence.end(true);
-        }
-    }
-
-    fn extender(&self) -> &Extender {
-        &self.extender
-    }
+    shards: &'c Shards,
+    section: Section<'c, Shards>,
 }
 
 impl Cache {
@@ -81,7 +56,7 @@ impl Cache {
     /// As [`Cache::claim`].
     #[inline]
     pub fn want(&self, wanted: &mut WantedShards, key: Key<'_>) {
-        wanted.0.insert(self.number_of(key));
+        wanted.0.insert(self.shards.number_of(key));
     }
 
     /// Claims all shards, as [`Cache::claim`] does.
@@ -101,8 +76,12 @@ impl Cache {
     pub fn claim_wanted(&self, wanted: &WantedShards, intent: Intent) -> Claims<'_> {
         assert!(self.has_claims(), "the cache has too many shards");
         Claims {
-            cache: self,
-            section: Section::begin(self, wanted.0, (Claimant::number(thread_number()), intent)),
+            shards: &self.shards,
+            section: Section::begin(
+                &self.shards,
+                wanted.0,
+                (Claimant::number(thread_number()), intent),
+            ),
         }
     }
 
@@ -110,15 +89,15 @@ impl Cache {
     /// stored there. `None` if the cache has many shards or one of them is being changed.
     pub fn snapshot<'k>(&self, keys: impl IntoIterator<Item = Key<'k>>) -> Option<Snapshot<'_>> {
         let mut snapshot = Snapshot {
-            cache: self,
-            shards: [None; SNAPSHOT_SHARDS_MAX],
+            shards: &self.shards,
+            seen: [None; SNAPSHOT_SHARDS_MAX],
         };
         if self.shards.len() > SNAPSHOT_SHARDS_MAX {
             return None;
         }
         for key in keys {
-            let number = self.number_of(key);
-            let seen = &mut snapshot.shards[number];
+            let number = self.shards.number_of(key);
+            let seen = &mut snapshot.seen[number];
             if seen.is_none() {
                 *seen = Some(self.shards[number].lock.sequence.seen()?);
             }
@@ -132,7 +111,7 @@ impl Claims<'_> {
     #[inline]
     #[must_use]
     pub fn covers(&self, key: Key<'_>) -> bool {
-        self.section.has(self.cache.number_of(key))
+        self.section.has(self.shards.number_of(key))
     }
 
     /// Claims the key's shard as well, if no other section has.
@@ -141,7 +120,7 @@ impl Claims<'_> {
     /// restart in another way.
     #[inline]
     pub fn extend(&self, key: Key<'_>) -> Extended {
-        self.section.extend(self.cache.number_of(key))
+        self.section.extend(self.shards.number_of(key))
     }
 
     /// The same of all shards.
@@ -154,7 +133,7 @@ impl Claims<'_> {
     ///
     /// [`Extended::Conflict`] if that one waits for this one.
     pub fn extend_waiting(&self, key: Key<'_>) -> Extended {
-        self.section.extend_waiting(self.cache.number_of(key))
+        self.section.extend_waiting(self.shards.number_of(key))
     }
 
     /// The same of all shards.
@@ -163,7 +142,7 @@ impl Claims<'_> {
     }
 
     fn all(&self, extend: impl Fn(usize) -> Extended) -> Extended {
-        let mut extended = (0..self.cache.shards.len()).map(extend);
+        let mut extended = (0..self.shards.len()).map(extend);
         let failed = extended.find(|&one| one != Extended::Claimed);
         failed.unwrap_or(Extended::Claimed)
     }
@@ -178,8 +157,8 @@ impl std::fmt::Debug for Claims<'_> {
 /// The sequence numbers of shards at one moment; see [`Cache::snapshot`].
 #[derive(Debug)]
 pub struct Snapshot<'c> {
-    cache: &'c Cache,
-    shards: [Option<Seen>; SNAPSHOT_SHARDS_MAX],
+    shards: &'c Shards,
+    seen: [Option<Seen>; SNAPSHOT_SHARDS_MAX],
 }
 
 impl Snapshot<'_> {
@@ -191,12 +170,12 @@ impl Snapshot<'_> {
         key: Key<'_>,
         read: impl FnOnce(&mut Shard) -> R,
     ) -> R {
-        let number = self.cache.number_of(key);
-        let cell = &self.cache.shards[number];
+        let number = self.shards.number_of(key);
+        let cell = &self.shards[number];
         let mut shard = cell.lock_to_read();
         let sequence = &cell.lock.sequence;
         // If others had it before, the count of then stays, and is not found again.
-        if let Some(seen) = &mut self.shards[number]
+        if let Some(seen) = &mut self.seen[number]
             && sequence.is_first_since(*seen)
         {
             *seen = seen.next();
@@ -208,7 +187,7 @@ impl Snapshot<'_> {
     /// read from them were stored at one moment.
     #[must_use]
     pub fn is_still(&self) -> bool {
-        let mut seen = self.shards.iter().zip(&self.cache.shards);
+        let mut seen = self.seen.iter().zip(self.shards.iter());
         seen.all(|(seen, cell)| seen.is_none_or(|seen| cell.lock.sequence.is_still(seen)))
     }
 }

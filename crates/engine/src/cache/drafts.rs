@@ -160,8 +160,10 @@ impl Cache {
     }
 
     fn begin(&self, key: Key<'_>, value_bytes: usize, is_trial: bool) -> Result<Reserved, Error> {
-        self.check_value(value_bytes, Config::VALUE_BYTES_LIMIT)?;
-        let segment_bytes = 1 << self.cell(key).arena.segment_shift();
+        self.shards
+            .memory()
+            .check_value(value_bytes, Config::VALUE_BYTES_LIMIT)?;
+        let segment_bytes = 1 << self.shards.cell(key).arena.segment_shift();
         let item_bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
         if is_better_off_alone(item_bytes, segment_bytes) {
             return self.go_on(self.reservation(key, value_bytes, is_trial)?);
@@ -184,19 +186,22 @@ impl Cache {
         is_trial: bool,
     ) -> Result<Reservation, Error> {
         let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
-        let number = self.number_of(key);
+        let number = self.shards.number_of(key);
         let cell = &self.shards[number];
         let segment_bytes = 1 << cell.arena.segment_shift();
         let item_bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
         let extent_bytes = extent_bytes(item_bytes, segment_bytes);
-        let kept = number.checked_sub(self.sharing());
-        let mut shard = self.lock_beside_claims(cell);
+        let kept = number.checked_sub(self.shards.sharing());
+        let mut shard = cell.lock_beside_claims();
         if kept.is_some() && !shard.store.may_ever_take(extent_bytes) {
             return Err(refusal(&mut shard, is_trial));
         }
         let is_shared = kept.is_none() && !shard.store.counts(extent_bytes);
         drop(shard);
-        let budget = kept.map_or(&self.budget, |kept| &self.partitions[kept].budget);
+        let budget = {
+            let memory = self.shards.memory();
+            kept.map_or(memory.budget(), |kept| &memory.partitions()[kept].budget)
+        };
         Ok(Reservation {
             key: key.bytes().into(),
             space: key.space(),
@@ -209,7 +214,7 @@ impl Cache {
             extent: None,
             grown: 0,
             copy_bytes: kept.map_or(extent_bytes, |_| KEPT_COPIES * segment_bytes),
-            walk_bytes: WALKS_MAX * self.config.memory_bytes,
+            walk_bytes: WALKS_MAX * self.shards.config().memory_bytes,
             donors: Donors {
                 is_shared,
                 turn: 0,
@@ -226,7 +231,7 @@ impl Cache {
     /// # Errors
     /// As [`Cache::reserve`]; then everything that it had reserved is released.
     pub fn go_on(&self, mut reservation: Reservation) -> Result<Reserved, Error> {
-        let now = self.now();
+        let now = self.shards.now();
         match self.enlarge(&mut reservation, now)? {
             Some(extent) => self.finish(reservation, &extent, now).map(Reserved::Draft),
             None => Ok(Reserved::More(reservation)),
@@ -245,7 +250,7 @@ impl Cache {
         let piece = reservation.piece_bytes();
         if piece > 0 && self.pledge_bytes(reservation, piece, now)? {
             let cell = &self.shards[reservation.number];
-            let mut shard = self.lock_beside_claims(cell);
+            let mut shard = cell.lock_beside_claims();
             let pledge = &mut reservation.pledge;
             let at = shard.store.grow_extent(&extent, piece, pledge);
             drop(shard);
@@ -267,7 +272,7 @@ impl Cache {
         if let Some(extent) = reservation.extent.take() {
             return Ok(Some(extent));
         }
-        let mut shard = self.lock_beside_claims(&self.shards[reservation.number]);
+        let mut shard = self.shards[reservation.number].lock_beside_claims();
         let extent = shard.store.begin_extent(reservation.item_bytes);
         drop(shard);
         let Some((extent, grown)) = extent else {
@@ -301,7 +306,7 @@ impl Cache {
 
     /// Pledges bytes of the remaining budget, if the key's shard may have them.
     fn pledge(&self, reservation: &mut Reservation, bytes: usize) -> bool {
-        let mut shard = self.lock_beside_claims(&self.shards[reservation.number]);
+        let mut shard = self.shards[reservation.number].lock_beside_claims();
         let gathered = reservation.grown + reservation.pledge.bytes();
         // In a no-eviction partition, a value for which there is not enough takes nothing from
         // others. It has gathered more than it needs while no addresses are free for its extent.
@@ -332,7 +337,7 @@ impl Cache {
         }
         let (number, is_own) = self.donor(reservation);
         let donors = &mut reservation.donors;
-        let mut shard = self.lock_beside_claims(&self.shards[number]);
+        let mut shard = self.shards[number].lock_beside_claims();
         shard.begin(now);
         if donors.is_pressing {
             shard.set_newest(Newest::MayLeave);
@@ -347,10 +352,10 @@ impl Cache {
         }
         drop(shard);
         donors.idle += 1;
-        let all = if is_own && number >= self.sharing() {
+        let all = if is_own && number >= self.shards.sharing() {
             1
         } else {
-            self.sharing()
+            self.shards.sharing()
         };
         if donors.idle >= all {
             donors.idle = 0;
@@ -366,11 +371,11 @@ impl Cache {
     ///
     /// Cost: once for each value all segments are looked at; one call empties those of one shard.
     fn reclaim_dead(&self, reservation: &mut Reservation, bytes: usize, now: Instant) -> usize {
-        let (own, sharing) = (reservation.number, self.sharing());
+        let (own, sharing) = (reservation.number, self.shards.sharing());
         let others = (own < sharing).then(|| (0..sharing).filter(move |&other| other != own));
         let mut reclaimed = 0;
         for number in std::iter::once(own).chain(others.into_iter().flatten()) {
-            let mut shard = self.lock_beside_claims(&self.shards[number]);
+            let mut shard = self.shards[number].lock_beside_claims();
             while reclaimed < bytes {
                 match shard.store.release_piece() {
                     0 => break,
@@ -393,10 +398,10 @@ impl Cache {
     fn donor(&self, reservation: &mut Reservation) -> (usize, bool) {
         let (own, donors) = (reservation.number, &mut reservation.donors);
         let is_first = !donors.is_shared && donors.idle == 0 && !donors.is_pressing;
-        if own >= self.sharing() || is_first {
+        if own >= self.shards.sharing() || is_first {
             return (own, true);
         }
-        let number = (own + donors.turn) % self.sharing();
+        let number = (own + donors.turn) % self.shards.sharing();
         donors.turn += 1;
         (number, number == own)
     }
@@ -412,7 +417,7 @@ impl Cache {
         let Some(number) = self.shard_of_oldest() else {
             return Reclaimed::default();
         };
-        let mut shard = self.lock_beside_claims(&self.shards[number]);
+        let mut shard = self.shards[number].lock_beside_claims();
         shard.begin(now);
         let oldest = shard.reclaimer.oldest(&shard.store);
         let is_long = oldest.is_some_and(|oldest| shard.store.is_extent(oldest));
@@ -422,9 +427,9 @@ impl Cache {
 
     /// The shard whose next victim is older than those of the others.
     fn shard_of_oldest(&self) -> Option<usize> {
-        let cells = self.shards[..self.sharing()].iter().enumerate();
+        let cells = self.shards.sharers().iter().enumerate();
         let oldest = cells.filter_map(|(number, cell)| {
-            let shard = self.lock_beside_claims(cell);
+            let shard = cell.lock_beside_claims();
             let oldest = shard.reclaimer.oldest(&shard.store)?;
             Some((shard.store.segment(oldest).encoding().base_ms, number))
         });
@@ -434,9 +439,9 @@ impl Cache {
     /// Pledges the rest of all memory, because nothing can be evicted.
     fn take_last(&self, reservation: &mut Reservation, bytes: usize) -> Result<(), Error> {
         let cell = &self.shards[reservation.number];
-        self.lock_beside_claims(cell).store.set_in_need(true);
+        cell.lock_beside_claims().store.set_in_need(true);
         let is_pledged = self.pledge(reservation, bytes);
-        let mut shard = self.lock_beside_claims(cell);
+        let mut shard = cell.lock_beside_claims();
         shard.store.set_in_need(false);
         if is_pledged {
             Ok(())
@@ -448,7 +453,7 @@ impl Cache {
     /// Makes a draft of a whole extent.
     fn finish(&self, reservation: Reservation, extent: &Pin, now: Instant) -> Result<Draft, Error> {
         let key = self.key_in(reservation.space, &reservation.key)?;
-        let mut shard = self.lock_beside_claims(&self.shards[reservation.number]);
+        let mut shard = self.shards[reservation.number].lock_beside_claims();
         let mut draft = shard.draft_in(extent, key, reservation.value_bytes, now);
         drop(shard);
         draft.part = Some(reservation.part);
@@ -462,7 +467,7 @@ impl Cache {
     pub fn commit(&self, mut draft: Draft, options: &SetOptions) -> Result<Stored, Error> {
         let bytes = std::mem::take(&mut draft.key);
         let key = self.key_in(draft.space, &bytes)?;
-        self.write(key, |shard, now| {
+        self.shards.write(key, |shard, now| {
             shard.commit(key, &mut draft, options, now)
         })
     }

@@ -62,7 +62,7 @@ impl Cache {
         key: Key<'_>,
         value_bytes: usize,
     ) -> Result<ExtentReservation, Error> {
-        let most = self.value_bytes_max();
+        let most = self.shards.memory().value_bytes_max();
         let bytes = (value_bytes + value_bytes / SPARE_SHARE).min(most);
         let mut reservation = ExtentReservation {
             reservation: self.reservation(key, bytes, true)?,
@@ -78,7 +78,7 @@ impl Cache {
     /// As [`Cache::try_reserve`]; then no more can be had.
     pub fn continue_extent(&self, reservation: &mut ExtentReservation) -> Result<(), Error> {
         if !reservation.is_whole
-            && let Some(extent) = self.enlarge(&mut reservation.reservation, self.now())?
+            && let Some(extent) = self.enlarge(&mut reservation.reservation, self.shards.now())?
         {
             reservation.reservation.keep_whole(extent);
             reservation.is_whole = true;
@@ -98,9 +98,9 @@ impl Cache {
         reservation: Option<ExtentReservation>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let limits = self.update_limits();
+        let limits = self.shards.memory().update_limits();
         let value_bytes = Cell::new(0);
-        let number = self.number_of(key);
+        let number = self.shards.number_of(key);
         let own = reservation.as_ref();
         let mut extent = own.and_then(|reservation| reservation.extent_in(number));
         self.write_with_room(
@@ -126,11 +126,15 @@ impl Cache {
         options: &SetOptions,
         reservation: Option<ExtentReservation>,
     ) -> Result<Stored, Error> {
-        let max = self.value_bytes_max().min(options.value_bytes_max);
-        let number = self.number_of(key);
+        let max = self
+            .shards
+            .memory()
+            .value_bytes_max()
+            .min(options.value_bytes_max);
+        let number = self.shards.number_of(key);
         let own = reservation.as_ref();
         let extent = own.and_then(|reservation| reservation.extent_in(number));
-        self.write(key, |shard, now| {
+        self.shards.write(key, |shard, now| {
             shard.reclaimer.wait_for_room(extent);
             let result = shard.extend(key, end, bytes, options, max, now);
             shard.reclaimer.end_waiting();

@@ -22,7 +22,7 @@ impl Cache {
     pub fn miss_ratio_curve(&self) -> MissRatioCurve {
         let mut insight = self.lock_insight();
         let (gets, misses) = self.gather(&mut insight);
-        insight.curve(self.sharing_bytes(), gets, misses)
+        insight.curve(self.shards.memory().sharing_bytes(), gets, misses)
     }
 
     /// Why reads missed, since the cache was made: estimated counts from a sample of the keys.
@@ -42,9 +42,9 @@ impl Cache {
     /// shard's list for a moment, and no shard's.
     #[must_use]
     pub fn hottest_keys(&self, most: usize) -> Vec<HotKey> {
-        let now = self.now();
+        let now = self.shards.now();
         let (mut keys, mut total) = (Vec::new(), 0);
-        for cell in &self.shards {
+        for cell in self.shards.iter() {
             let mut hot = cell.hot.lock();
             let (listed, counted, window_ms) = hot.list(now);
             total += counted;
@@ -69,15 +69,15 @@ impl Cache {
     /// An estimate as in [`Cache::hottest_keys`]. Cost: a walk over the list of one shard.
     #[must_use]
     pub fn recent_gets(&self, key: Key<'_>) -> u64 {
-        let mut hot = self.cell(key).hot.lock();
-        u64::from(hot.sure_of(key, self.now())) * u64::from(GAP_MEAN)
+        let mut hot = self.shards.cell(key).hot.lock();
+        u64::from(hot.sure_of(key, self.shards.now())) * u64::from(GAP_MEAN)
     }
 
     /// Hands over what all shards noted, and sums up their reads and misses.
     fn gather(&self, insight: &mut Insight) -> (u64, u64) {
         let (mut gets, mut misses) = (self.hits.sum(), 0);
-        for cell in &self.shards {
-            let mut shard = self.lock_beside_claims(cell);
+        for cell in self.shards.iter() {
+            let mut shard = cell.lock_beside_claims();
             shard.watch.hand_over(insight);
             let counts = shard.watch.counts();
             (gets, misses) = (gets + counts.0, misses + counts.1);
@@ -89,7 +89,7 @@ impl Cache {
     pub(super) fn add_insights_to(&self, stats: &mut Stats) {
         let mut insight = self.lock_insight();
         let (gets, misses) = self.gather(&mut insight);
-        let curve = insight.curve(self.sharing_bytes(), gets, misses);
+        let curve = insight.curve(self.shards.memory().sharing_bytes(), gets, misses);
         let reasons = insight.reasons();
         let [quarter, half, present, double, fourfold] = curve.points.map(|point| point.misses);
         (stats.gets, stats.misses) = (curve.gets, present);
@@ -98,7 +98,7 @@ impl Cache {
         (stats.missed_never_stored, stats.missed_expired) = (reasons.never_stored, reasons.expired);
         (stats.missed_evicted, stats.missed_deleted) = (reasons.evicted, reasons.deleted);
         stats.small_queue_percent = insight.small_share().percent() as u64;
-        stats.overhead_bytes += Insight::bytes(self.sharing_bytes()).1 as u64;
+        stats.overhead_bytes += Insight::bytes(self.shards.memory().sharing_bytes()).1 as u64;
     }
 
     /// Flushes the insights: requests before it count as before.

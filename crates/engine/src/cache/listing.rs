@@ -123,8 +123,8 @@ impl Cache {
     ) -> Option<ScanCursor> {
         let position = Position::of(cursor);
         let cell = self.shards.get(position.shard)?;
-        let now = self.now();
-        let mut shard = self.lock(cell);
+        let now = self.shards.now();
+        let mut shard = cell.lock();
         shard.begin(now);
         let items = shard.store.all_items();
         let is_at_once = position.known().is_none() && items <= few && !shard.store.has_unchecked();
@@ -175,7 +175,7 @@ impl Cache {
 
     /// Facts about one item, without counting as a use; `None` is a miss.
     pub fn facts<R>(&self, key: Key<'_>, read: impl FnOnce(KeyFacts<'_>) -> R) -> Option<R> {
-        self.write(key, |shard, now| {
+        self.shards.write(key, |shard, now| {
             let located = shard.store.find(key, now)?;
             Some(read(shard.store.facts(&located, now)))
         })
@@ -183,7 +183,7 @@ impl Cache {
 
     /// Restores the recorded uses of an item, so that reads since then do not count.
     pub fn set_uses(&self, key: Key<'_>, uses: Uses) {
-        self.write(key, |shard, now| {
+        self.shards.write(key, |shard, now| {
             if let Some(located) = shard.store.find(key, now) {
                 shard.store.set_uses(&located, uses);
             }
@@ -196,12 +196,13 @@ impl Cache {
     /// # Errors
     /// [`Error::Busy`] if the item has to be rewritten and no space is free.
     pub fn note_uses(&self, key: Key<'_>) -> Result<(), Error> {
-        self.write(key, |shard, now| shard.note_uses(key, now))
+        self.shards
+            .write(key, |shard, now| shard.note_uses(key, now))
     }
 
     /// Shows one item with its value, without counting as a read or a use; `None` is a miss.
     pub fn peek<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.write(key, |shard, now| {
+        self.shards.write(key, |shard, now| {
             let located = shard.store.find(key, now)?;
             Some(shard.store.with_item(&located, read))
         })
@@ -209,7 +210,7 @@ impl Cache {
 
     /// As above, for an item that no client requested: if it has expired, no miss is counted.
     pub fn meet<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.write(key, |shard, now| {
+        self.shards.write(key, |shard, now| {
             let store = &mut shard.store;
             let located = store.find_stored(key, now)?;
             if store.is_over(&located, now) {
@@ -231,12 +232,12 @@ impl Cache {
         random: u64,
         read: impl FnOnce(KeyFacts<'_>) -> R,
     ) -> Option<R> {
-        let now = self.now();
+        let now = self.shards.now();
         let counts: Vec<u64> = self
             .shards
             .iter()
             .map(|cell| {
-                let mut shard = self.lock(cell);
+                let mut shard = cell.lock();
                 let mut checks = 0..CHECKS_MAX;
                 while shard.store.tally.of(space, now).items == 0
                     && checks.next().is_some()
@@ -255,7 +256,7 @@ impl Cache {
         })?;
         // Other shards are tried only if all items of the first one have expired.
         for number in (first..counts.len()).chain(0..first) {
-            let mut shard = self.lock(&self.shards[number]);
+            let mut shard = self.shards[number].lock();
             shard.begin(now);
             if let Some(facts) = draw(&shard, space, &mut draws, now) {
                 return Some(read(facts));

@@ -188,7 +188,7 @@ impl Cache {
     /// Has background maintenance release memory for the next ten seconds, as with
     /// [`Config::release_memory`].
     pub fn purge(&self) {
-        let until_ms = self.now().0 + PURGE_MS;
+        let until_ms = self.shards.now().0 + PURGE_MS;
         // Relaxed: see `MaintenanceSettings`.
         self.maintenance_settings
             .purge_until_ms
@@ -213,9 +213,9 @@ impl Cache {
 
     fn tick_shards(&self) -> Waiting {
         // Items that an unfinished section still sees must not expire before it ends.
-        let now = self.config.clock.settled();
+        let now = self.shards.settled();
         let mut waiting = Waiting::default();
-        if self.is_handed_over() {
+        if self.shards.is_handed_over() {
             return waiting;
         }
         self.beat(now);
@@ -226,7 +226,7 @@ impl Cache {
         let mut cells = self.shards.iter();
         let has_surplus = waiting.surplus > 0;
         waiting.is_any |= has_surplus && cells.any(|cell| self.release_segment(cell));
-        waiting.is_any |= self.resize_step();
+        waiting.is_any |= self.shards.resize_step();
         waiting.has_sums = self.attached.is_some() && self.make_sums(waiting.is_any);
         waiting
     }
@@ -243,7 +243,7 @@ impl Cache {
         // Relaxed: see `MaintenanceSettings`.
         let first = self.maintenance_settings.summed.load(Ordering::Relaxed);
         for at in (first..=first + self.shards.len()).map(|at| at % self.shards.len()) {
-            let Some(mut shard) = self.lock_own(&self.shards[at]) else {
+            let Some(mut shard) = self.shards.lock_own(&self.shards[at]) else {
                 break;
             };
             if !shard.store.make_sums(&mut budget) {
@@ -279,7 +279,7 @@ impl Cache {
         // Relaxed: see `MaintenanceSettings`.
         self.maintenance_settings.turn.store(at, Ordering::Relaxed);
         for _ in 1..STEPS_PER_TURN.min(shards) {
-            let Some(mut shard) = self.lock_own(&self.shards[at]) else {
+            let Some(mut shard) = self.shards.lock_own(&self.shards[at]) else {
                 break;
             };
             shard.tick(effort, now);
@@ -299,7 +299,7 @@ impl Cache {
         now: Instant,
         waiting: &mut Waiting,
     ) -> bool {
-        let Some(mut shard) = self.lock_own(cell) else {
+        let Some(mut shard) = self.shards.lock_own(cell) else {
             return false;
         };
         let overdue = Excess::of(&shard.store, effort.expire, now);
@@ -319,10 +319,11 @@ impl Cache {
         if let Some(touch) = log {
             // If an open segment is given back meanwhile, some pages of it come back early.
             let _ = cell.arena.region().populate(touch.at, touch.bytes);
-            self.lock_beside_claims(cell).store.end_touch(&touch);
+            cell.lock_beside_claims().store.end_touch(&touch);
         }
         let release = || {
-            self.lock_own(cell)
+            self.shards
+                .lock_own(cell)
                 .is_some_and(|mut one| one.release_idle_piece(now))
         };
         let is_leaving = (0..PIECES_PER_TICK).all(|_| release());
@@ -333,14 +334,14 @@ impl Cache {
     /// Gives one free segment of a shard back to the system, without the lock; whether there was
     /// one.
     fn release_segment(&self, cell: &ShardCell) -> bool {
-        let own = self.lock_own(cell);
+        let own = self.shards.lock_own(cell);
         let Some(segment) = own.and_then(|mut one| one.store.begin_release()) else {
             return false;
         };
         let segment_bytes = 1 << cell.arena.segment_shift();
         let start = segment as usize * segment_bytes;
         cell.arena.region().release(start, segment_bytes);
-        self.lock_beside_claims(cell).store.end_release(segment);
+        cell.lock_beside_claims().store.end_release(segment);
         true
     }
 
@@ -352,11 +353,11 @@ impl Cache {
     /// To be called now and then from a thread that serves no clients. It may itself take
     /// milliseconds, for a page beside the stretch; it holds a shard's lock while 2 MiB are copied.
     pub fn use_huge_pages(&self) -> bool {
-        if self.config.memory_bytes / HUGE_PAGE_SHARE < HUGE_PAGE_BYTES {
+        if self.shards.config().memory_bytes / HUGE_PAGE_SHARE < HUGE_PAGE_BYTES {
             return false;
         }
-        let now = self.now();
-        let is_growing = |cell: &ShardCell| self.lock_beside_claims(cell).store.is_growing(now);
+        let now = self.shards.now();
+        let is_growing = |cell: &ShardCell| cell.lock_beside_claims().store.is_growing(now);
         if self.shards.iter().any(is_growing) {
             return false;
         }
@@ -365,22 +366,22 @@ impl Cache {
     }
 
     fn make_index_huge(&self, cell: &ShardCell) -> bool {
-        let Some(stretch) = self.lock_beside_claims(cell).store.begin_huge_index() else {
+        let Some(stretch) = cell.lock_beside_claims().store.begin_huge_index() else {
             return false;
         };
         let is_ready = cell.table.region().prepare_huge(stretch);
-        self.lock_beside_claims(cell)
+        cell.lock_beside_claims()
             .store
             .end_huge_index(stretch, is_ready);
         true
     }
 
     fn make_log_huge(&self, cell: &ShardCell) -> bool {
-        let Some(stretch) = self.lock_beside_claims(cell).store.begin_huge_log() else {
+        let Some(stretch) = cell.lock_beside_claims().store.begin_huge_log() else {
             return false;
         };
         let is_ready = cell.arena.region().prepare_huge(stretch);
-        self.lock_beside_claims(cell).store.end_huge_log(is_ready);
+        cell.lock_beside_claims().store.end_huge_log(is_ready);
         true
     }
 }

@@ -75,43 +75,28 @@ impl Config {
 }
 
 impl Cache {
-    /// How many shards share the memory that is no space's own.
-    #[inline]
-    pub(super) fn sharing(&self) -> usize {
-        self.shards.len() - self.partitions.len()
-    }
-
-    /// Bytes of memory that are no space's own, as the cache was made.
-    pub(super) fn sharing_bytes(&self) -> usize {
-        self.config.memory_bytes - self.kept_bytes()
-    }
-
-    /// Bytes of all shares that are spaces' own.
-    #[inline]
-    pub(super) fn kept_bytes(&self) -> usize {
-        self.kept_bytes
-    }
-
     /// The statistics of each share of [`Config::keep`], in their order; locks the shards one after
     /// the other.
     #[must_use]
     pub fn no_eviction_stats(&self) -> Vec<NoEvictionStats> {
-        let now = self.now();
-        let cells = self.shards[self.sharing()..].iter();
-        let stats = cells.zip(&self.partitions).map(|(cell, partition)| {
-            let shard = self.lock_beside_claims(cell);
-            let mut stats = Stats::default();
-            shard.add_to(&mut stats, now);
-            let segment_bytes = 1 << partition.geometry.segment_shift;
-            let idle = partition.budget.left() + shard.store.free_segments() * segment_bytes;
-            let used = (partition.bytes - idle) as u64;
-            NoEvictionStats {
-                memory_bytes: partition.bytes as u64,
-                used_bytes: used.saturating_sub(stats.dead_bytes),
-                items: stats.items,
-                refused: shard.store.counts.refused,
-            }
-        });
+        let now = self.shards.now();
+        let cells = self.shards.iter().skip(self.shards.sharing());
+        let stats = cells
+            .zip(self.shards.memory().partitions())
+            .map(|(cell, partition)| {
+                let shard = cell.lock_beside_claims();
+                let mut stats = Stats::default();
+                shard.add_to(&mut stats, now);
+                let segment_bytes = 1 << partition.geometry.segment_shift;
+                let idle = partition.budget.left() + shard.store.free_segments() * segment_bytes;
+                let used = (partition.bytes - idle) as u64;
+                NoEvictionStats {
+                    memory_bytes: partition.bytes as u64,
+                    used_bytes: used.saturating_sub(stats.dead_bytes),
+                    items: stats.items,
+                    refused: shard.store.counts.refused,
+                }
+            });
         stats.collect()
     }
 }

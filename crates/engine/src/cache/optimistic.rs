@@ -135,7 +135,7 @@ impl Cache {
     /// For the fast path of requests: the code that uses the item is inlined into it.
     #[inline(always)]
     pub fn get_copied<'s>(&self, key: Key<'_>, scratch: &'s mut Scratch) -> Option<Item<'s>> {
-        let (cell, now) = (self.cell(key), self.now());
+        let (cell, now) = (self.shards.cell(key), self.shards.now());
         if !cell.allows_optimistic_read(key) {
             return None;
         }
@@ -159,7 +159,7 @@ impl Cache {
     ) {
         let mut hit = 0_u32;
         for (position, (&key, &hinted)) in keys.iter().zip(hinted).enumerate() {
-            let (cell, key) = (self.cell(key), key.hinted_at(hinted));
+            let (cell, key) = (self.shards.cell(key), key.hinted_at(hinted));
             if cell.allows_optimistic_read(key)
                 && let Ok(item) = cell.try_optimistic(key, now, &mut Scratch::new())
             {
@@ -181,7 +181,7 @@ impl Cache {
         if let Some(nth) = (0..hits).find(|&nth| counts_for_heat(before + u64::from(nth))) {
             (0..nth).for_each(|_| hit &= hit - 1);
             let key = keys[hit.trailing_zeros() as usize];
-            self.cell(key).count_heat(key, now);
+            self.shards.cell(key).count_heat(key, now);
         }
     }
 
@@ -349,8 +349,8 @@ mod tests {
     fn heat_is_counted_and_told_while_somebody_has_the_shard() {
         let cache = Cache::new(Config::with_memory(1 << 20)).unwrap();
         let key = cache.key(b"key").unwrap();
-        let cell = cache.cell(key);
-        let shard = cache.lock(cell);
+        let cell = cache.shards.cell(key);
+        let shard = cell.lock();
         cell.count_heat(key, cache.now());
         assert_eq!(cache.hottest_keys(1)[0].key, b"key");
         drop(shard);

@@ -46,16 +46,18 @@ impl Cache {
         &self,
         values: impl IntoIterator<Item = (Key<'k>, usize)>,
     ) -> ReclaimPlan {
-        let mut shards = vec![ShardPlan::default(); self.sharing()];
+        let mut shards = vec![ShardPlan::default(); self.shards.sharing()];
         for (key, value_bytes) in values {
             let bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
             // In a no-eviction partition there is nothing to evict.
-            let shard = shards.get_mut(self.number_of(key));
-            if let Some(shard) = shard.filter(|_| !is_better_off_alone(bytes, self.segment_bytes)) {
+            let shard = shards.get_mut(self.shards.number_of(key));
+            if let Some(shard) =
+                shard.filter(|_| !is_better_off_alone(bytes, self.shards.memory().segment_bytes()))
+            {
                 shard.bytes += bytes;
             }
         }
-        let most = self.memory_bytes() / self.sharing() / CLEARED_SHARE;
+        let most = self.shards.memory().bytes() / self.shards.sharing() / CLEARED_SHARE;
         for shard in &mut shards {
             shard.bytes = shard.bytes.min(most);
             shard.copy_bytes = shard.bytes;
@@ -69,8 +71,8 @@ impl Cache {
         let Some(part) = plan.shards.get_mut(plan.next) else {
             return;
         };
-        let now = self.now();
-        let mut shard = self.lock_beside_claims(&self.shards[plan.next]);
+        let now = self.shards.now();
+        let mut shard = self.shards[plan.next].lock_beside_claims();
         shard.begin(now);
         let reclaimed = match part.bytes {
             0 => Default::default(),

@@ -12,10 +12,10 @@ impl Cache {
     /// as long as [`Cache::tick`] is called.
     #[must_use]
     pub fn space_stats(&self, space: Space) -> SpaceStats {
-        let now = self.now();
+        let now = self.shards.now();
         let (mut sum, mut left_ms) = (SpaceStats::default(), 0);
-        for cell in &self.shards {
-            let mut shard = self.lock_beside_claims(cell);
+        for cell in self.shards.iter() {
+            let mut shard = cell.lock_beside_claims();
             shard.begin(now);
             let count = shard.store.tally.of(space, now);
             sum.items += count.items;
@@ -38,9 +38,9 @@ impl Cache {
             self.flush_space(space);
             return;
         }
-        let now = self.now();
-        for cell in &self.shards {
-            let mut shard = self.lock(cell);
+        let now = self.shards.now();
+        for cell in self.shards.iter() {
+            let mut shard = cell.lock();
             shard.begin(now);
             shard.store.retire_space(space);
         }
@@ -52,13 +52,13 @@ impl Cache {
     /// Cost for the main space: a mark on each segment. Another space is emptied item by item:
     /// rather take a new one and end this ([`Cache::retire_space`]).
     pub fn flush_space(&self, space: Space) {
-        let now = self.now();
+        let now = self.shards.now();
         if space == Space::MAIN && 2 * self.space_stats(space).items >= self.stats_items() {
             self.flush_insights(now, now);
         }
-        for cell in &self.shards {
+        for cell in self.shards.iter() {
             if space == Space::MAIN {
-                let mut shard = self.lock(cell);
+                let mut shard = cell.lock();
                 shard.begin(now);
                 shard.store.flush_main();
             } else {
@@ -71,13 +71,13 @@ impl Cache {
     /// Removes all items of a space from a shard, a stretch of the index under each lock.
     fn empty_space(&self, cell: &super::ShardCell, space: Space) {
         const BUCKETS: usize = 64;
-        let now = self.now();
+        let now = self.shards.now();
         // Entries move from home to partner only: the second round finds those that the first one
         // misses.
         for _ in 0..2 {
             let mut reversed = Some(0);
             while let Some(mut at) = reversed {
-                let mut shard = self.lock(cell);
+                let mut shard = cell.lock();
                 shard.begin(now);
                 reversed = None;
                 for _ in 0..BUCKETS {
@@ -91,12 +91,13 @@ impl Cache {
     }
 
     fn stats_items(&self) -> u64 {
-        let (mut items, now) = (0, self.now());
-        self.each_shard(|shard| items += shard.store.live_items(now));
+        let (mut items, now) = (0, self.shards.now());
+        self.shards
+            .each(|shard| items += shard.store.live_items(now));
         items
     }
 
     fn report_flushed(&self, space: Space) {
-        Report::to(self.config.observer.clone()).tell_flushed(Some(space));
+        Report::to(self.shards.config().observer.clone()).tell_flushed(Some(space));
     }
 }

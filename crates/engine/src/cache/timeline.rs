@@ -56,12 +56,12 @@ impl Cache {
     /// all; each shard is locked while its own are copied.
     #[must_use]
     pub fn expiry_timeline(&self) -> ExpiryTimeline {
-        let now = self.now();
+        let now = self.shards.now();
         let mut sums = Sums::from(now);
         let mut expiring = Vec::with_capacity(BINS_AT_FIRST);
-        for cell in &self.shards {
+        for cell in self.shards.iter() {
             expiring.clear();
-            let never = copy_out(&self.lock_beside_claims(cell), &mut expiring);
+            let never = copy_out(&cell.lock_beside_claims(), &mut expiring);
             sums.never.add(never);
             expiring.iter().for_each(|expiring| sums.spread(expiring));
         }

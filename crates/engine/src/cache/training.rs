@@ -242,8 +242,8 @@ impl Cache {
 
     fn train_step(&self, is_compressed: &dyn Fn(Space) -> bool) -> bool {
         let mut state = self.training.lock();
-        let now = self.now();
-        if self.is_handed_over() {
+        let now = self.shards.now();
+        if self.shards.is_handed_over() {
             return false;
         }
         // A step frees what no shard has used since an earlier one.
@@ -318,7 +318,7 @@ impl Cache {
         for _ in 0..SHARDS_PER_STEP.min(self.shards.len()) {
             let number = state.next_shard % self.shards.len();
             state.next_shard = number + 1;
-            let Some(shard) = self.lock_own(&self.shards[number]) else {
+            let Some(shard) = self.shards.lock_own(&self.shards[number]) else {
                 return;
             };
             let segment = shard.store.next_sampled(state.positions[number]);
@@ -392,13 +392,13 @@ impl Cache {
             _ => 0,
         };
         let held_bytes = state.bytes() - state.marks_bytes;
-        if held_bytes + bytes > self.memory_bytes() / MEMORY_SHARE {
+        if held_bytes + bytes > self.shards.memory().bytes() / MEMORY_SHARE {
             return None;
         }
         // Others may take what was collected: then it is tried again.
         let is_taken = (0..COLLECTIONS_MAX).any(|_| {
-            self.collect_memory(None, bytes + marks_bytes);
-            self.budget.take(bytes + marks_bytes)
+            self.shards.collect_memory(None, bytes + marks_bytes);
+            self.shards.memory().budget().take(bytes + marks_bytes)
         });
         if !is_taken {
             return None;
@@ -407,7 +407,7 @@ impl Cache {
         let order = state.order + 1;
         let family = &state.families[&family];
         if !self.save_dictionary(number, order, family, &trained) {
-            self.budget.give(bytes + marks_bytes);
+            self.shards.memory().budget().give(bytes + marks_bytes);
             return None;
         }
         state.order = order;
@@ -420,7 +420,7 @@ impl Cache {
     fn marks_bytes(&self) -> usize {
         let cells = self.shards.iter();
         cells
-            .map(|cell| self.lock_beside_claims(cell).store.packing_bytes())
+            .map(|cell| cell.lock_beside_claims().store.packing_bytes())
             .sum()
     }
 
@@ -447,7 +447,7 @@ impl Cache {
     fn dictionaries_in_use(&self) -> u64 {
         let cells = self.shards.iter();
         cells.fold(0, |used, cell| {
-            used | self.lock_beside_claims(cell).store.dictionaries_in_use()
+            used | cell.lock_beside_claims().store.dictionaries_in_use()
         })
     }
 
@@ -464,7 +464,7 @@ impl Cache {
                 && let Some(slot) = slot.take()
             {
                 self.remove_dictionary(number);
-                self.budget.give(slot.bytes);
+                self.shards.memory().budget().give(slot.bytes);
                 state.is_changed = true;
             }
         }
@@ -478,8 +478,8 @@ impl Cache {
         }
         state.generation += 1;
         let codecs = Arc::new(state.codecs());
-        for cell in &self.shards {
-            self.lock_beside_claims(cell).store.set_codecs(&codecs);
+        for cell in self.shards.iter() {
+            cell.lock_beside_claims().store.set_codecs(&codecs);
         }
     }
 
