@@ -1,4 +1,5 @@
-//! Cache: the engine's public interface, an array of shards behind one short lock each.
+//! Cache: the engine's public interface, the operations on items. Those on all items are in
+//! `cache/whole_cache.rs`.
 //!
 //! The key's hash picks the shard; an operation locks it, runs, and unlocks. Code under the lock is
 //! plain single-threaded code in `shard.rs`. A get that finds a short value takes no lock
@@ -16,22 +17,24 @@ mod resize; // how much of its memory a cache uses
 mod memory; // the sizes of a cache's memory, the budgets of its shards
 mod shards; // the shards, and which of them has a key
 mod claims; // exclusive claims on the shards of a section's keys
-mod insights;
+mod optimistic; // reads that take no lock
+mod insights; // what more memory would save, why reads miss
+mod hot_keys; // which keys are read most
 mod listing; // how keys are listed and drawn, why none is missed
-mod audit;
-mod spaces;
+mod spaces; // what a space holds, how it is emptied
+mod timeline; // what will expire when
+mod audit; // exact contents of all shards
 mod drafts; // room for values that come in pieces, a long one's in steps
 mod extent_reservations; // memory for values that are computed from old ones
 mod reclaim_plan; // free segments for many short values
-mod timeline; // what will expire when
 mod maintenance; // background maintenance
+mod dictionaries; // dictionaries that are saved beside memory that outlives the process
 mod training; // dictionaries for families of values
-mod dictionaries; // their dictionaries, beside memory that outlives the process
-mod optimistic; // reads that take no lock
 mod attach; // how a cache restores the memory of another process
 mod check; // how the items of a killed process are checked while the cache is in use
 mod checkpoint; // how it hands its memory to another process
 mod build; // how a cache is made
+mod whole_cache; // operations on all items, and those of the cache's owner
 
 pub use self::checkpoint::Checkpoint;
 pub use self::claims::{Claims, Snapshot, WantedShards};
@@ -44,28 +47,25 @@ pub use self::reclaim_plan::ReclaimPlan;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::arena::{DraftShare, Handle};
+use crate::claim::Intent;
 use crate::clock::{Deadline, Instant};
 use crate::config::Config;
 use crate::error::Error;
 use crate::evict::Newest;
-use crate::insight::Insight;
 use crate::key::Key;
 use crate::log::memory_for_item;
-use crate::observer::Report;
 use crate::options::{Change, DeleteOptions, End, Increment, Lookup, SetOptions};
-use crate::outcome::{Counted, Deleted, Found, Item, Stored};
+use crate::outcome::{Counted, Deleted, Found, Item, KeyFacts, Stored, Uses};
 use crate::shard::Shard;
 use crate::space::Space;
-use crate::stats::{ReclaimLag, Stats};
 use crate::table::{Candidate, Hint, Probe};
 use attach::AttachedState;
 use cell::ShardCell;
+use insights::Insights;
 use maintenance::MaintenanceSettings;
-use memory::Memory;
-use optimistic::Hits;
 use shards::Shards;
 use training::Training;
 
@@ -90,11 +90,11 @@ pub struct IndexHint {
 pub struct Cache {
     shards: Shards,
     drafts: Arc<DraftShare>,
-    maintenance_settings: MaintenanceSettings,
-    insight: Arc<Mutex<Insight>>,
-    hits: Hits,
-    attached: Option<AttachedState>,
+    insights: Insights,
     training: Training,
+    maintenance_settings: MaintenanceSettings,
+    /// The state file, if the memory outlives the process.
+    attached: Option<AttachedState>,
 }
 
 impl Cache {
@@ -116,29 +116,6 @@ impl Cache {
     #[must_use]
     pub fn collection_bytes_max(&self) -> usize {
         self.shards.memory().collection_bytes_max()
-    }
-
-    /// The memory that it uses, or is about to.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.shards.memory().bytes()
-    }
-
-    /// The least memory that [`Cache::set_memory_bytes`] takes of a cache that was made with so
-    /// much; the most is all, for which addresses are reserved.
-    #[must_use]
-    pub fn least_memory_bytes(reserved: usize) -> usize {
-        Memory::least_bytes(reserved)
-    }
-
-    /// Changes how much memory it uses; with less, the next steps of background maintenance evict
-    /// items.
-    ///
-    /// # Errors
-    /// [`Error::MemoryTooSmall`] below a quarter of its original memory plus all no-eviction
-    /// shares, [`Error::TooLarge`] above its original memory.
-    pub fn set_memory_bytes(&self, bytes: usize) -> Result<(), Error> {
-        self.shards.memory().set_bytes(bytes)
     }
 
     /// The present moment of the cache's clock.
@@ -296,8 +273,6 @@ impl Cache {
     #[cold]
     #[inline(never)]
     fn unpack(&self, key: Key<'_>) {
-        // As for background maintenance: items that a section still sees must not expire before it
-        // ends.
         let now = self.shards.settled();
         if let Some(mut shard) = self.shards.lock_own(self.shards.cell(key)) {
             shard.unpack(key, now);
@@ -481,65 +456,127 @@ impl Cache {
         self.write_with_room(key, || 0, |shard, now| shard.delete(key, options, now))
     }
 
-    /// Makes every item stored before this call a miss. Cost: a mark on each segment.
-    pub fn flush(&self) {
-        self.flush_at(self.shards.now());
+    /// Facts about one item, without counting as a use; `None` is a miss.
+    pub fn facts<R>(&self, key: Key<'_>, read: impl FnOnce(KeyFacts<'_>) -> R) -> Option<R> {
+        self.shards.write(key, |shard, now| {
+            let located = shard.store.find(key, now)?;
+            Some(read(shard.store.facts(&located, now)))
+        })
     }
 
-    /// Makes every item stored before `at` a miss from `at` on; replaces an earlier delayed flush.
-    pub fn flush_at(&self, at: Instant) {
-        let now = self.shards.now();
-        self.flush_insights(at, now);
-        for cell in self.shards.iter() {
-            cell.lock().flush_at(at, now);
-        }
-        if at <= now {
-            Report::to(self.shards.config().observer.clone()).tell_flushed(None);
-        }
+    /// Restores the recorded uses of an item, so that reads since then do not count.
+    pub fn set_uses(&self, key: Key<'_>, uses: Uses) {
+        self.shards.write(key, |shard, now| {
+            if let Some(located) = shard.store.find(key, now) {
+                shard.store.set_uses(&located, uses);
+            }
+        });
     }
 
-    /// Counts and byte sums over all shards; locks one after the other.
+    /// Records the second of each use of an item from now on, whatever its value; its header grows
+    /// by four bytes.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the item has to be rewritten and no space is free.
+    pub fn note_uses(&self, key: Key<'_>) -> Result<(), Error> {
+        self.shards
+            .write(key, |shard, now| shard.note_uses(key, now))
+    }
+
+    /// Shows one item with its value, without counting as a read or a use; `None` is a miss.
+    pub fn peek<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shards.write(key, |shard, now| {
+            let located = shard.store.find(key, now)?;
+            Some(shard.store.with_item(&located, read))
+        })
+    }
+
+    /// As above, for an item that no client requested: if it has expired, no miss is counted.
+    pub fn meet<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.shards.write(key, |shard, now| {
+            let store = &mut shard.store;
+            let located = store.find_stored(key, now)?;
+            if store.is_over(&located, now) {
+                store.remove_expired(&located, now);
+                return None;
+            }
+            Some(store.with_item(&located, read))
+        })
+    }
+
+    /// The plan for values of these lengths; long values are left out.
     #[must_use]
-    pub fn stats(&self) -> Stats {
-        let now = self.shards.now();
-        let mut stats = Stats {
-            memory_bytes: self.shards.memory().bytes() as u64,
-            segment_bytes: self.shards.memory().segment_bytes() as u64,
-            shards: self.shards.len() as u64,
-            ..Stats::default()
-        };
-        for cell in self.shards.iter() {
-            cell.lock_beside_claims().add_to(&mut stats, now);
-        }
-        self.add_training_to(&mut stats);
-        self.add_insights_to(&mut stats);
-        stats
+    pub fn plan_reclaim<'k>(
+        &self,
+        values: impl IntoIterator<Item = (Key<'k>, usize)>,
+    ) -> ReclaimPlan {
+        ReclaimPlan::of(&self.shards, values)
     }
 
-    /// Shows one shard after the other.
-    #[cfg(test)]
-    pub(crate) fn each_shard(&self, mut look: impl FnMut(&mut Shard)) {
-        for cell in self.shards.iter() {
-            look(&mut cell.lock_beside_claims());
-        }
+    /// Takes the next step.
+    pub fn step_reclaim_plan(&self, plan: &mut ReclaimPlan) {
+        plan.step(&self.shards);
     }
 
-    /// How long after their deadlines the memory of expired items was taken back; locks one shard
-    /// after the other.
+    /// Whether shards of this cache can be claimed: not in one of very many shards.
+    #[inline]
     #[must_use]
-    pub fn reclaim_lag(&self) -> ReclaimLag {
-        let mut lag = ReclaimLag::default();
-        for cell in self.shards.iter() {
-            lag.add(&cell.lock_beside_claims().store.counts.reclaim_lag);
+    pub fn has_claims(&self) -> bool {
+        claims::are_possible(&self.shards)
+    }
+
+    /// Claims the shards of these keys for the calling thread: until the result is dropped, no
+    /// other thread reads or changes their items, except that items expire and are evicted. The
+    /// thread may not have other claims, and may use only these shards; see [`Claims::extend`].
+    ///
+    /// Cost: two locks of each shard; a wait for sections that have claimed some of them.
+    ///
+    /// # Panics
+    /// If the cache has no claims: see [`Cache::has_claims`].
+    pub fn claim<'k>(&self, keys: impl IntoIterator<Item = Key<'k>>, intent: Intent) -> Claims<'_> {
+        let mut wanted = WantedShards::default();
+        for key in keys {
+            self.want(&mut wanted, key);
         }
-        lag
+        self.claim_wanted(&wanted, intent)
+    }
+
+    /// Adds the key's shard to those that are going to be claimed.
+    ///
+    /// # Panics
+    /// As [`Cache::claim`].
+    #[inline]
+    pub fn want(&self, wanted: &mut WantedShards, key: Key<'_>) {
+        wanted.insert(&self.shards, key);
+    }
+
+    /// Claims all shards, as [`Cache::claim`] does.
+    ///
+    /// # Panics
+    /// As [`Cache::claim`].
+    pub fn claim_all(&self, intent: Intent) -> Claims<'_> {
+        self.claim_wanted(&WantedShards::all(&self.shards), intent)
+    }
+
+    /// Claims these shards, as [`Cache::claim`] does.
+    ///
+    /// # Panics
+    /// As [`Cache::claim`].
+    pub fn claim_wanted(&self, wanted: &WantedShards, intent: Intent) -> Claims<'_> {
+        Claims::begin(&self.shards, wanted, intent)
+    }
+
+    /// Records the sequence numbers of these keys' shards, to detect later whether anything was
+    /// stored there. `None` if the cache has many shards or one of them is being changed.
+    pub fn snapshot<'k>(&self, keys: impl IntoIterator<Item = Key<'k>>) -> Option<Snapshot<'_>> {
+        Snapshot::of(&self.shards, keys)
     }
 }
 
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("Cache");
-        debug.field("memory_bytes", &self.shards.config().memory_bytes);
+        debug.field("memory_bytes", &self.config().memory_bytes);
         debug
             .field("shards", &self.shards.len())
             .finish_non_exhaustive()

@@ -10,10 +10,10 @@ use super::Cache;
 use super::attach::{Plan, RestoredShard, StateFile};
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
+use super::insights::Insights;
 use super::maintenance::MaintenanceSettings;
 use super::memory::Memory;
 use super::no_eviction::NoEvictionPartition;
-use super::optimistic::Hits;
 use super::shards::Shards;
 use super::training::Training;
 use crate::arena::{Arena, DraftShare};
@@ -195,8 +195,7 @@ impl Cache {
         Ok(Ok(Cache {
             maintenance_settings: MaintenanceSettings::of(&config),
             drafts: Arc::new(DraftShare::of(memory)),
-            insight: build.insight,
-            hits: Hits::of(config.threads),
+            insights: Insights::of(build.insight, config.threads),
             attached,
             training,
             shards: Shards::new(shards, build.hasher, config, memory_of),

@@ -104,7 +104,7 @@ impl Cache {
         self.check_left(self.shards.config().threads, || true);
         // The first lock: a step of training locks shards as well.
         let training = Some(self.training.lock());
-        let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
+        let insight = self.insights.lock();
         let mut locks = self.lock_all();
         let mut out = Serializer::default();
         for shard in &mut locks {

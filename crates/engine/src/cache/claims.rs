@@ -4,7 +4,6 @@
 //!
 //! Why: docs/decisions/0082. Tests: tests/claims.rs.
 
-use super::Cache;
 use super::shards::Shards;
 use crate::claim::section::{Extended, SHARDS_MAX, Section, ShardSet};
 use crate::claim::{Claimant, Intent};
@@ -26,87 +25,38 @@ pub struct Claims<'c> {
     section: Section<'c, Shards>,
 }
 
-impl Cache {
-    /// Whether shards of this cache can be claimed: not in one of very many shards.
-    #[inline]
-    #[must_use]
-    pub fn has_claims(&self) -> bool {
-        self.shards.len() <= SHARDS_MAX
-    }
-
-    /// Claims the shards of these keys for the calling thread: until the result is dropped, no
-    /// other thread reads or changes their items, except that items expire and are evicted. The
-    /// thread may not have other claims, and may use only these shards; see [`Claims::extend`].
-    ///
-    /// Cost: two locks of each shard; a wait for sections that have claimed some of them.
-    ///
-    /// # Panics
-    /// If the cache has no claims: see [`Cache::has_claims`].
-    pub fn claim<'k>(&self, keys: impl IntoIterator<Item = Key<'k>>, intent: Intent) -> Claims<'_> {
+impl WantedShards {
+    /// All shards.
+    pub(super) fn all(shards: &Shards) -> WantedShards {
         let mut wanted = WantedShards::default();
-        for key in keys {
-            self.want(&mut wanted, key);
-        }
-        self.claim_wanted(&wanted, intent)
+        (0..shards.len()).for_each(|number| wanted.0.insert(number));
+        wanted
     }
 
-    /// Adds the key's shard to those that are going to be claimed.
-    ///
-    /// # Panics
-    /// As [`Cache::claim`].
+    /// Adds the key's shard.
     #[inline]
-    pub fn want(&self, wanted: &mut WantedShards, key: Key<'_>) {
-        wanted.0.insert(self.shards.number_of(key));
-    }
-
-    /// Claims all shards, as [`Cache::claim`] does.
-    ///
-    /// # Panics
-    /// As [`Cache::claim`].
-    pub fn claim_all(&self, intent: Intent) -> Claims<'_> {
-        let mut wanted = WantedShards::default();
-        (0..self.shards.len()).for_each(|number| wanted.0.insert(number));
-        self.claim_wanted(&wanted, intent)
-    }
-
-    /// Claims these shards, as [`Cache::claim`] does.
-    ///
-    /// # Panics
-    /// As [`Cache::claim`].
-    pub fn claim_wanted(&self, wanted: &WantedShards, intent: Intent) -> Claims<'_> {
-        assert!(self.has_claims(), "the cache has too many shards");
-        Claims {
-            shards: &self.shards,
-            section: Section::begin(
-                &self.shards,
-                wanted.0,
-                (Claimant::number(thread_number()), intent),
-            ),
-        }
-    }
-
-    /// Records the sequence numbers of these keys' shards, to detect later whether anything was
-    /// stored there. `None` if the cache has many shards or one of them is being changed.
-    pub fn snapshot<'k>(&self, keys: impl IntoIterator<Item = Key<'k>>) -> Option<Snapshot<'_>> {
-        let mut snapshot = Snapshot {
-            shards: &self.shards,
-            seen: [None; SNAPSHOT_SHARDS_MAX],
-        };
-        if self.shards.len() > SNAPSHOT_SHARDS_MAX {
-            return None;
-        }
-        for key in keys {
-            let number = self.shards.number_of(key);
-            let seen = &mut snapshot.seen[number];
-            if seen.is_none() {
-                *seen = Some(self.shards[number].lock.sequence.seen()?);
-            }
-        }
-        Some(snapshot)
+    pub(super) fn insert(&mut self, shards: &Shards, key: Key<'_>) {
+        self.0.insert(shards.number_of(key));
     }
 }
 
-impl Claims<'_> {
+/// Whether so many shards can be claimed.
+#[inline]
+pub(super) fn are_possible(shards: &Shards) -> bool {
+    shards.len() <= SHARDS_MAX
+}
+
+impl<'c> Claims<'c> {
+    /// Claims these shards for the calling thread.
+    pub(super) fn begin(shards: &'c Shards, wanted: &WantedShards, intent: Intent) -> Claims<'c> {
+        assert!(are_possible(shards), "the cache has too many shards");
+        let claimant = Claimant::number(thread_number());
+        Claims {
+            shards,
+            section: Section::begin(shards, wanted.0, (claimant, intent)),
+        }
+    }
+
     /// Whether the key's shard is claimed.
     #[inline]
     #[must_use]
@@ -154,14 +104,36 @@ impl std::fmt::Debug for Claims<'_> {
     }
 }
 
-/// The sequence numbers of shards at one moment; see [`Cache::snapshot`].
+/// The sequence numbers of shards at one moment; see [`Cache::snapshot`](super::Cache::snapshot).
 #[derive(Debug)]
 pub struct Snapshot<'c> {
     shards: &'c Shards,
     seen: [Option<Seen>; SNAPSHOT_SHARDS_MAX],
 }
 
-impl Snapshot<'_> {
+impl<'c> Snapshot<'c> {
+    /// That of these keys' shards; `None` if there are many shards or one is being changed.
+    pub(super) fn of<'k>(
+        shards: &'c Shards,
+        keys: impl IntoIterator<Item = Key<'k>>,
+    ) -> Option<Snapshot<'c>> {
+        let mut snapshot = Snapshot {
+            shards,
+            seen: [None; SNAPSHOT_SHARDS_MAX],
+        };
+        if shards.len() > SNAPSHOT_SHARDS_MAX {
+            return None;
+        }
+        for key in keys {
+            let number = shards.number_of(key);
+            let seen = &mut snapshot.seen[number];
+            if seen.is_none() {
+                *seen = Some(shards[number].lock.sequence.seen()?);
+            }
+        }
+        Some(snapshot)
+    }
+
     /// Runs `read` under the lock of the key's shard, which alone is no change of the shard.
     #[cold]
     #[inline(never)]

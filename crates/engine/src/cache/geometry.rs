@@ -2,7 +2,8 @@
 //!
 //! Why: docs/decisions/0006, 0008, and 0011 for the capacity.
 
-use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN, ShardCell};
+use super::cell::ShardCell;
+use super::{INDEX_HEADROOM, ITEM_BYTES_MIN};
 use crate::config::Config;
 use crate::hot::Hot;
 use crate::index::Index;
@@ -42,20 +43,6 @@ const IDLE_SEGMENTS: usize = 5;
 const HOT_KEYS: usize = 2048;
 const HOT_KEYS_MIN: usize = 4;
 const HOT_KEYS_MAX: usize = 32;
-
-impl Cache {
-    /// Addresses that a cache configured like this reserves, in bytes; they take memory only as it
-    /// is used. A process that may have fewer cannot make the cache.
-    #[must_use]
-    pub fn address_bytes(config: &Config) -> usize {
-        let all = Geometry::all(config).into_iter();
-        let bytes = all.map(|geometry| {
-            let index = Index::address_bytes(geometry.index_items);
-            Region::address_bytes(geometry.reach) + index
-        });
-        bytes.sum()
-    }
-}
 
 /// How a memory is divided.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +125,16 @@ impl Geometry {
             index_items: shape_share / ITEM_BYTES_MIN * INDEX_HEADROOM,
             fixed_bytes,
         }
+    }
+
+    /// Addresses that a cache configured like this reserves, in bytes.
+    pub(super) fn address_bytes(config: &Config) -> usize {
+        let all = Geometry::all(config).into_iter();
+        let bytes = all.map(|geometry| {
+            let index = Index::address_bytes(geometry.index_items);
+            Region::address_bytes(geometry.reach) + index
+        });
+        bytes.sum()
     }
 
     /// The capacity that a full cache has for items, their index slots and ghosts.

@@ -2,94 +2,55 @@
 //!
 //! Why: docs/decisions/0011. Tests: tests/insight.rs.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Cache;
+use super::optimistic::Hits;
+use super::shards::Shards;
 use crate::clock::Instant;
-use crate::hot::GAP_MEAN;
 use crate::insight::Insight;
-use crate::key::Key;
-use crate::stats::{HotKey, MissRatioCurve, MissReasons, Stats};
+use crate::stats::{MissRatioCurve, MissReasons, Stats};
 
-impl Cache {
-    /// How many reads would have missed with a quarter to four times the memory, since the cache
-    /// was made.
-    ///
-    /// An estimate from simulations of this cache on a sample of the keys, with the items' sizes
-    /// and TTLs; typically within 0.02 of the true miss ratio, and exact at the present size.
-    /// Always on. Takes each shard's lock for a moment.
-    #[must_use]
-    pub fn miss_ratio_curve(&self) -> MissRatioCurve {
-        let mut insight = self.lock_insight();
-        let (gets, misses) = self.gather(&mut insight);
-        insight.curve(self.shards.memory().sharing_bytes(), gets, misses)
+/// The insights of a cache.
+pub(super) struct Insights {
+    insight: Arc<Mutex<Insight>>,
+    hits: Hits,
+}
+
+impl Insights {
+    /// Those that the shards share as `insight`, of a cache for so many threads.
+    pub(super) fn of(insight: Arc<Mutex<Insight>>, threads: usize) -> Insights {
+        Insights {
+            insight,
+            hits: Hits::of(threads),
+        }
     }
 
-    /// Why reads missed, since the cache was made: estimated counts from a sample of the keys.
-    ///
-    /// Always on. Takes each shard's lock for a moment.
-    #[must_use]
-    pub fn miss_reasons(&self) -> MissReasons {
-        let mut insight = self.lock_insight();
-        self.gather(&mut insight);
+    /// Hits of reads without the lock, which no shard counts.
+    #[inline]
+    pub(super) fn hits(&self) -> &Hits {
+        &self.hits
+    }
+
+    /// How many reads would have missed with less and with more memory.
+    pub(super) fn miss_ratio_curve(&self, shards: &Shards) -> MissRatioCurve {
+        let mut insight = self.lock();
+        let (gets, misses) = self.gather(&mut insight, shards);
+        insight.curve(shards.memory().sharing_bytes(), gets, misses)
+    }
+
+    /// Why reads missed.
+    pub(super) fn miss_reasons(&self, shards: &Shards) -> MissReasons {
+        let mut insight = self.lock();
+        self.gather(&mut insight, shards);
         insight.reasons()
     }
 
-    /// The `most` keys that were read most in the last minute or so, the hottest first.
-    ///
-    /// Estimates from one read in 128; keys of more than 250 bytes are not listed. A key that gets
-    /// less than about a hundredth of its shard's reads may be missing. Takes the lock of each
-    /// shard's list for a moment, and no shard's.
-    #[must_use]
-    pub fn hottest_keys(&self, most: usize) -> Vec<HotKey> {
-        let now = self.shards.now();
-        let (mut keys, mut total) = (Vec::new(), 0);
-        for cell in self.shards.iter() {
-            let mut hot = cell.hot.lock();
-            let (listed, counted, window_ms) = hot.list(now);
-            total += counted;
-            let gets = |count: u32| f64::from(count) * f64::from(GAP_MEAN);
-            keys.extend(listed.iter().map(|known| HotKey {
-                key: known.key.to_vec(),
-                space: known.space,
-                gets_per_s: gets(known.sure()) * 1000.0 / window_ms.max(1) as f64,
-                share: f64::from(known.sure()),
-            }));
-        }
-        keys.sort_unstable_by(|a, b| b.share.total_cmp(&a.share).then(a.key.cmp(&b.key)));
-        keys.truncate(most);
-        for key in &mut keys {
-            key.share /= total.max(1) as f64;
-        }
-        keys
-    }
-
-    /// Reads of a key in the last minute or so, if it is among those that are read most; else 0.
-    ///
-    /// An estimate as in [`Cache::hottest_keys`]. Cost: a walk over the list of one shard.
-    #[must_use]
-    pub fn recent_gets(&self, key: Key<'_>) -> u64 {
-        let mut hot = self.shards.cell(key).hot.lock();
-        u64::from(hot.sure_of(key, self.shards.now())) * u64::from(GAP_MEAN)
-    }
-
-    /// Hands over what all shards noted, and sums up their reads and misses.
-    fn gather(&self, insight: &mut Insight) -> (u64, u64) {
-        let (mut gets, mut misses) = (self.hits.sum(), 0);
-        for cell in self.shards.iter() {
-            let mut shard = cell.lock_beside_claims();
-            shard.watch.hand_over(insight);
-            let counts = shard.watch.counts();
-            (gets, misses) = (gets + counts.0, misses + counts.1);
-        }
-        (gets, misses)
-    }
-
     /// Adds the insights' statistics to `stats`.
-    pub(super) fn add_insights_to(&self, stats: &mut Stats) {
-        let mut insight = self.lock_insight();
-        let (gets, misses) = self.gather(&mut insight);
-        let curve = insight.curve(self.shards.memory().sharing_bytes(), gets, misses);
+    pub(super) fn add_to(&self, stats: &mut Stats, shards: &Shards) {
+        let mut insight = self.lock();
+        let (gets, misses) = self.gather(&mut insight, shards);
+        let memory_bytes = shards.memory().sharing_bytes();
+        let curve = insight.curve(memory_bytes, gets, misses);
         let reasons = insight.reasons();
         let [quarter, half, present, double, fourfold] = curve.points.map(|point| point.misses);
         (stats.gets, stats.misses) = (curve.gets, present);
@@ -98,18 +59,30 @@ impl Cache {
         (stats.missed_never_stored, stats.missed_expired) = (reasons.never_stored, reasons.expired);
         (stats.missed_evicted, stats.missed_deleted) = (reasons.evicted, reasons.deleted);
         stats.small_queue_percent = insight.small_share().percent() as u64;
-        stats.overhead_bytes += Insight::bytes(self.shards.memory().sharing_bytes()).1 as u64;
+        stats.overhead_bytes += Insight::bytes(memory_bytes).1 as u64;
     }
 
     /// Flushes the insights: requests before it count as before.
-    pub(super) fn flush_insights(&self, at: Instant, now: Instant) {
-        let mut insight = self.lock_insight();
-        self.gather(&mut insight);
+    pub(super) fn flush_at(&self, shards: &Shards, at: Instant, now: Instant) {
+        let mut insight = self.lock();
+        self.gather(&mut insight, shards);
         insight.flush_at(at, now);
     }
 
-    fn lock_insight(&self) -> MutexGuard<'_, Insight> {
+    /// Keeps the shards from handing over more.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Insight> {
         // Statistics are useful even after a panic.
         self.insight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over what all shards noted, and sums up their reads and misses.
+    fn gather(&self, insight: &mut Insight, shards: &Shards) -> (u64, u64) {
+        let (mut gets, mut misses) = (self.hits.sum(), 0);
+        shards.each(|shard| {
+            shard.watch.hand_over(insight);
+            let counts = shard.watch.counts();
+            (gets, misses) = (gets + counts.0, misses + counts.1);
+        });
+        (gets, misses)
     }
 }

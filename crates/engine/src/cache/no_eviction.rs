@@ -8,11 +8,12 @@
 
 use std::sync::Arc;
 
-use super::Cache;
 use super::geometry::Geometry;
+use crate::clock::Instant;
 use crate::config::Config;
 use crate::error::Error;
 use crate::memory::Budget;
+use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::Stats;
 
@@ -64,6 +65,21 @@ impl NoEvictionPartition {
             bytes,
         }
     }
+
+    /// The statistics of this partition, whose shard is `shard`.
+    pub(super) fn stats(&self, shard: &Shard, now: Instant) -> NoEvictionStats {
+        let mut stats = Stats::default();
+        shard.add_to(&mut stats, now);
+        let segment_bytes = 1 << self.geometry.segment_shift;
+        let idle = self.budget.left() + shard.store.free_segments() * segment_bytes;
+        let used = (self.bytes - idle) as u64;
+        NoEvictionStats {
+            memory_bytes: self.bytes as u64,
+            used_bytes: used.saturating_sub(stats.dead_bytes),
+            items: stats.items,
+            refused: shard.store.counts.refused,
+        }
+    }
 }
 
 impl Config {
@@ -71,32 +87,5 @@ impl Config {
     #[must_use]
     pub fn keep_bytes_max(memory_bytes: usize) -> usize {
         memory_bytes / KEPT_PART
-    }
-}
-
-impl Cache {
-    /// The statistics of each share of [`Config::keep`], in their order; locks the shards one after
-    /// the other.
-    #[must_use]
-    pub fn no_eviction_stats(&self) -> Vec<NoEvictionStats> {
-        let now = self.shards.now();
-        let cells = self.shards.iter().skip(self.shards.sharing());
-        let stats = cells
-            .zip(self.shards.memory().partitions())
-            .map(|(cell, partition)| {
-                let shard = cell.lock_beside_claims();
-                let mut stats = Stats::default();
-                shard.add_to(&mut stats, now);
-                let segment_bytes = 1 << partition.geometry.segment_shift;
-                let idle = partition.budget.left() + shard.store.free_segments() * segment_bytes;
-                let used = (partition.bytes - idle) as u64;
-                NoEvictionStats {
-                    memory_bytes: partition.bytes as u64,
-                    used_bytes: used.saturating_sub(stats.dead_bytes),
-                    items: stats.items,
-                    refused: shard.store.counts.refused,
-                }
-            });
-        stats.collect()
     }
 }

@@ -19,7 +19,8 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cell::ShardCell;
-use super::{Cache, GROUP_KEYS, Snapshot};
+use super::claims::Snapshot;
+use super::{Cache, GROUP_KEYS};
 use crate::arena::Pinner;
 use crate::clock::{Instant, thread_number};
 use crate::hot::GAP_MEAN;
@@ -123,7 +124,7 @@ impl Cache {
             return Err(read);
         }
         let answer = cell.read_optimistic(key, now, read)?;
-        if counts_for_heat(self.hits.add(1)) {
+        if counts_for_heat(self.insights.hits().add(1)) {
             cell.count_heat(key, now);
         }
         Ok(answer)
@@ -140,7 +141,7 @@ impl Cache {
             return None;
         }
         let item = cell.try_optimistic(key, now, scratch).ok()?;
-        if counts_for_heat(self.hits.add(1)) {
+        if counts_for_heat(self.insights.hits().add(1)) {
             cell.count_heat(key, now);
         }
         Some(item)
@@ -176,7 +177,7 @@ impl Cache {
         if hits == 0 {
             return;
         }
-        let before = self.hits.add(u64::from(hits));
+        let before = self.insights.hits().add(u64::from(hits));
         // One of the group at most: of a few dozen reads seldom two count.
         if let Some(nth) = (0..hits).find(|&nth| counts_for_heat(before + u64::from(nth))) {
             (0..nth).for_each(|_| hit &= hit - 1);

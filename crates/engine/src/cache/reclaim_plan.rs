@@ -6,7 +6,7 @@
 //!
 //! Why: docs/decisions/0059. Tests: tests/extent_reservations.rs.
 
-use super::Cache;
+use super::shards::Shards;
 use crate::item::HEADER_BYTES_MAX;
 use crate::key::Key;
 use crate::log::is_better_off_alone;
@@ -37,42 +37,41 @@ impl ReclaimPlan {
     pub fn is_done(&self) -> bool {
         self.next == self.shards.len()
     }
-}
 
-impl Cache {
-    /// The plan for values of these lengths; long values are left out.
-    #[must_use]
-    pub fn plan_reclaim<'k>(
-        &self,
+    /// The plan for values of these lengths in a cache of `shards`.
+    pub(super) fn of<'k>(
+        shards: &Shards,
         values: impl IntoIterator<Item = (Key<'k>, usize)>,
     ) -> ReclaimPlan {
-        let mut shards = vec![ShardPlan::default(); self.shards.sharing()];
+        let mut plans = vec![ShardPlan::default(); shards.sharing()];
+        let segment_bytes = shards.memory().segment_bytes();
         for (key, value_bytes) in values {
             let bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
             // In a no-eviction partition there is nothing to evict.
-            let shard = shards.get_mut(self.shards.number_of(key));
-            if let Some(shard) =
-                shard.filter(|_| !is_better_off_alone(bytes, self.shards.memory().segment_bytes()))
-            {
-                shard.bytes += bytes;
+            let plan = plans.get_mut(shards.number_of(key));
+            if let Some(plan) = plan.filter(|_| !is_better_off_alone(bytes, segment_bytes)) {
+                plan.bytes += bytes;
             }
         }
-        let most = self.shards.memory().bytes() / self.shards.sharing() / CLEARED_SHARE;
-        for shard in &mut shards {
-            shard.bytes = shard.bytes.min(most);
-            shard.copy_bytes = shard.bytes;
-            shard.walk_bytes = shard.bytes * WALKS_MAX;
+        let most = shards.memory().bytes() / shards.sharing() / CLEARED_SHARE;
+        for plan in &mut plans {
+            plan.bytes = plan.bytes.min(most);
+            plan.copy_bytes = plan.bytes;
+            plan.walk_bytes = plan.bytes * WALKS_MAX;
         }
-        ReclaimPlan { shards, next: 0 }
+        ReclaimPlan {
+            shards: plans,
+            next: 0,
+        }
     }
 
     /// Takes the next step.
-    pub fn step_reclaim_plan(&self, plan: &mut ReclaimPlan) {
-        let Some(part) = plan.shards.get_mut(plan.next) else {
+    pub(super) fn step(&mut self, shards: &Shards) {
+        let Some(part) = self.shards.get_mut(self.next) else {
             return;
         };
-        let now = self.shards.now();
-        let mut shard = self.shards[plan.next].lock_beside_claims();
+        let now = shards.now();
+        let mut shard = shards[self.next].lock_beside_claims();
         shard.begin(now);
         let reclaimed = match part.bytes {
             0 => Default::default(),
@@ -81,7 +80,7 @@ impl Cache {
         let left = part.walk_bytes.checked_sub(reclaimed.walked_bytes);
         part.walk_bytes = left.unwrap_or(0);
         if !reclaimed.is_any || left.is_none() {
-            plan.next += 1;
+            self.next += 1;
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! Tests: tests/timeline.rs.
 
-use super::Cache;
+use super::shards::Shards;
 use crate::clock::Instant;
 use crate::expiry_histogram::ExpiringBytes;
 use crate::shard::Shard;
@@ -49,17 +49,12 @@ pub struct ExpiryTimeline {
     pub never: Leaving,
 }
 
-impl Cache {
-    /// Estimates when items expire; see [`ExpiryTimeline`].
-    ///
-    /// Cost: a few words for each bin of each segment's histogram, some thousands in
-    /// all; each shard is locked while its own are copied.
-    #[must_use]
-    pub fn expiry_timeline(&self) -> ExpiryTimeline {
-        let now = self.shards.now();
-        let mut sums = Sums::from(now);
+impl ExpiryTimeline {
+    /// That of all shards.
+    pub(super) fn of(shards: &Shards) -> ExpiryTimeline {
+        let mut sums = Sums::from(shards.now());
         let mut expiring = Vec::with_capacity(BINS_AT_FIRST);
-        for cell in self.shards.iter() {
+        for cell in shards.iter() {
             expiring.clear();
             let never = copy_out(&cell.lock_beside_claims(), &mut expiring);
             sums.never.add(never);
