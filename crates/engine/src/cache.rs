@@ -27,6 +27,7 @@ mod audit; // exact contents of all shards
 mod drafts; // room for values that come in pieces, a long one's in steps
 mod extent_reservations; // memory for values that are computed from old ones
 mod reclaim_plan; // free segments for many short values
+mod huge_pages; // fully used memory on huge pages
 mod maintenance; // background maintenance
 mod dictionaries; // dictionaries that are saved beside memory that outlives the process
 mod training; // dictionaries for families of values
@@ -65,7 +66,7 @@ use crate::table::{Candidate, Hint, Probe};
 use attach::AttachedState;
 use cell::ShardCell;
 use insights::Insights;
-use maintenance::MaintenanceSettings;
+use maintenance::MaintenanceState;
 use shards::Shards;
 use training::Training;
 
@@ -92,7 +93,7 @@ pub struct Cache {
     drafts: Arc<DraftShare>,
     insights: Insights,
     training: Training,
-    maintenance_settings: MaintenanceSettings,
+    maintenance: MaintenanceState,
     /// The state file, if the memory outlives the process.
     attached: Option<AttachedState>,
 }

@@ -11,7 +11,7 @@ use super::attach::{Plan, RestoredShard, StateFile};
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
 use super::insights::Insights;
-use super::maintenance::MaintenanceSettings;
+use super::maintenance::MaintenanceState;
 use super::memory::Memory;
 use super::no_eviction::NoEvictionPartition;
 use super::shards::Shards;
@@ -193,7 +193,7 @@ impl Cache {
         let segment_bytes = 1 << geometry.segment_shift;
         let memory_of = Memory::new(&config, segment_bytes, budget, partitions);
         Ok(Ok(Cache {
-            maintenance_settings: MaintenanceSettings::of(&config),
+            maintenance: MaintenanceState::of(&config),
             drafts: Arc::new(DraftShare::of(memory)),
             insights: Insights::of(build.insight, config.threads),
             attached,

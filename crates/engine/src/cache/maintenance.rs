@@ -10,12 +10,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::{Cache, ShardCell};
+use super::Cache;
+use super::cell::ShardCell;
+use super::shards::Shards;
 use crate::clock::Instant;
 use crate::config::{Config, Effort};
 use crate::evict::background::ENTRIES_PER_TICK;
 use crate::expire::Excess;
-use crate::memory::HUGE_PAGE_BYTES;
 use crate::store::SumBudget;
 
 /// Pause between two steps when there was something to do, now or shortly before.
@@ -36,8 +37,6 @@ const PAUSE_SHARE: u32 = 100;
 /// Time without work before memory is put on huge pages, and the pause between two of them.
 const QUIET: Duration = Duration::from_millis(100);
 const HUGE_PAUSE: Duration = Duration::from_millis(10);
-/// A huge page that is made beside a cache's memory may take this part of it at most.
-const HUGE_PAGE_SHARE: usize = 64;
 /// Time without any work after which a cache counts as settled: longer than growth holds up huge
 /// pages.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -53,30 +52,120 @@ const SUM_LOOKS_PER_TICK: usize = 1 << 14;
 /// keeps its memory.
 const PURGE_MS: u64 = 10_000;
 
-/// Settings of background maintenance; the cache's owner may change them at any time.
+/// Settings of background maintenance, which the cache's owner may change at any time, and where
+/// it goes on.
 #[derive(Debug)]
-pub(super) struct MaintenanceSettings {
+pub(super) struct MaintenanceState {
     // Relaxed, all of them: background maintenance sees a change a moment later, and nothing else
     // depends on it.
     expire_effort: AtomicU8,
     release_memory: AtomicBool,
     /// The moment until which memory is released, even if `release_memory` is off.
     purge_until_ms: AtomicU64,
-    /// The shard whose turn it is to empty segments, by its number. No setting, but as loosely
-    /// kept.
+    /// The shard whose turn it is to empty segments, by its number.
     turn: AtomicUsize,
-    /// The shard that gets checksums next, by its place; as the last.
+    /// The shard that gets checksums next, by its number.
     summed: AtomicUsize,
 }
 
-impl MaintenanceSettings {
-    pub(super) fn of(config: &Config) -> MaintenanceSettings {
-        MaintenanceSettings {
+impl MaintenanceState {
+    pub(super) fn of(config: &Config) -> MaintenanceState {
+        MaintenanceState {
             expire_effort: AtomicU8::new(config.expire_effort),
             release_memory: AtomicBool::new(config.release_memory),
             purge_until_ms: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
             summed: AtomicUsize::new(0),
+        }
+    }
+
+    /// Changes how hard it looks for expired items.
+    pub(super) fn set_expire_effort(&self, effort: u8) {
+        // Relaxed: see above.
+        self.expire_effort.store(effort, Ordering::Relaxed);
+    }
+
+    /// Changes whether memory without live items goes back to the system soon.
+    pub(super) fn set_release_memory(&self, release: bool) {
+        // Relaxed: see above.
+        self.release_memory.store(release, Ordering::Relaxed);
+    }
+
+    /// Has memory be released for the next ten seconds.
+    pub(super) fn purge(&self, now: Instant) {
+        // Relaxed: see above.
+        self.purge_until_ms
+            .fetch_max(now.0 + PURGE_MS, Ordering::Relaxed);
+    }
+
+    /// A bounded piece of background maintenance in each shard; the work that is left.
+    pub(super) fn step(&self, shards: &Shards, now: Instant, makes_sums: bool) -> Waiting {
+        let mut waiting = Waiting::default();
+        let effort = self.effort(now);
+        waiting.is_releasing = effort.release;
+        self.tick_in_turn(shards, effort, now, &mut waiting);
+        // One segment in all: giving memory back takes longer than anything else here.
+        let mut cells = shards.iter();
+        let has_surplus = waiting.surplus > 0;
+        waiting.is_any |= has_surplus && cells.any(|cell| release_segment(shards, cell));
+        waiting.is_any |= shards.resize_step();
+        waiting.has_sums = makes_sums && self.make_sums(shards, waiting.is_any);
+        waiting
+    }
+
+    /// Makes some of the checksums that are missing; whether there may be more.
+    fn make_sums(&self, shards: &Shards, is_busy: bool) -> bool {
+        let mut budget = SumBudget {
+            looks: SUM_LOOKS_PER_TICK,
+            sums: match is_busy {
+                true => SUMS_PER_BUSY_TICK,
+                false => SUMS_PER_TICK,
+            },
+        };
+        // Relaxed: see `MaintenanceState`.
+        let first = self.summed.load(Ordering::Relaxed);
+        for at in (first..=first + shards.len()).map(|at| at % shards.len()) {
+            let Some(mut shard) = shards.lock_own(&shards[at]) else {
+                break;
+            };
+            if !shard.store.make_sums(&mut budget) {
+                // Relaxed: see `MaintenanceState`.
+                self.summed.store(at, Ordering::Relaxed);
+                break;
+            }
+        }
+        budget.sums == 0
+    }
+
+    /// A piece of background maintenance in each shard. Only one shard at a time starts to empty a
+    /// segment that still has live items, unless very many items are expired, and it has several
+    /// steps for it: until the segment is emptied, its moved items take memory twice. So that
+    /// happens once in all, and briefly.
+    fn tick_in_turn(&self, shards: &Shards, effort: Effort, now: Instant, waiting: &mut Waiting) {
+        let count = shards.len();
+        // Relaxed: see `MaintenanceState`.
+        let turn = self.turn.load(Ordering::Relaxed);
+        let mut emptying = None;
+        for at in (0..count).map(|step| (turn + step) % count) {
+            let begins = emptying.is_none();
+            let effort = Effort { begins, ..effort };
+            if tick_shard(shards, &shards[at], effort, now, waiting) && begins {
+                emptying = Some(at);
+            }
+        }
+        let Some(at) = emptying else {
+            return;
+        };
+        // Relaxed: see `MaintenanceState`.
+        self.turn.store(at, Ordering::Relaxed);
+        for _ in 1..STEPS_PER_TURN.min(count) {
+            let Some(mut shard) = shards.lock_own(&shards[at]) else {
+                break;
+            };
+            shard.tick(effort, now);
+            if !shard.is_emptying(now) {
+                break;
+            }
         }
     }
 
@@ -107,7 +196,7 @@ impl Maintenance {
     /// Does one step, [`Cache::tick`] or [`Cache::use_huge_pages`], and says how long to pause
     /// before the next.
     pub fn step(&mut self, cache: &Cache) -> Duration {
-        let waiting = cache.tick_shards();
+        let waiting = cache.maintain();
         let mut pause = (self.quiet / PAUSE_SHARE).clamp(SHORT_PAUSE, Maintenance::PAUSE);
         if waiting.is_any {
             (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
@@ -135,8 +224,8 @@ impl Maintenance {
 
 /// The work that background maintenance has still to do.
 #[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
-    /// Whether there is anything.
+pub(super) struct Waiting {
+    /// Whether there is anything besides checksums.
     is_any: bool,
     /// Whether some segment is partly emptied.
     is_emptying: bool,
@@ -151,6 +240,11 @@ struct Waiting {
 }
 
 impl Waiting {
+    /// Whether there is any work.
+    pub(super) fn is_some(self) -> bool {
+        self.is_any || self.has_sums
+    }
+
     /// The pause before the next step in so many shards: the shorter, the more items are expired or
     /// the more memory goes back to the system, so that a mass expiration is removed as quickly as
     /// a small one.
@@ -168,220 +262,58 @@ impl Waiting {
     }
 }
 
-impl Cache {
-    /// Changes [`Config::expire_effort`], from the next background maintenance on.
-    pub fn set_expire_effort(&self, effort: u8) {
-        // Relaxed: see `MaintenanceSettings`.
-        self.maintenance_settings
-            .expire_effort
-            .store(effort, Ordering::Relaxed);
+/// One shard's piece of background maintenance; makes memory resident that it will need next,
+/// if it grows, without the lock. Adds the remaining work to `waiting`. Returns whether a
+/// segment is partly emptied.
+fn tick_shard(
+    shards: &Shards,
+    cell: &ShardCell,
+    effort: Effort,
+    now: Instant,
+    waiting: &mut Waiting,
+) -> bool {
+    let Some(mut shard) = shards.lock_own(cell) else {
+        return false;
+    };
+    let overdue = Excess::of(&shard.store, effort.expire, now);
+    let begins = effort.begins || overdue.is_much();
+    let is_left = shard.tick(Effort { begins, ..effort }, now);
+    let is_emptying = shard.is_emptying(now);
+    waiting.is_emptying |= is_emptying;
+    waiting.overdue += overdue.items;
+    waiting.surplus += shard.store.surplus(now, effort.release);
+    let (index, log) = shard.store.begin_touch(now);
+    let mean_bytes = shard.store.mean_item_bytes();
+    drop(shard);
+    cell.set_prefetch(mean_bytes);
+    if let Some((at, bytes)) = index {
+        let _ = cell.table.region().populate(at, bytes);
     }
+    if let Some(touch) = log {
+        // If an open segment is given back meanwhile, some pages of it come back early.
+        let _ = cell.arena.region().populate(touch.at, touch.bytes);
+        cell.lock_beside_claims().store.end_touch(&touch);
+    }
+    let release = || {
+        shards
+            .lock_own(cell)
+            .is_some_and(|mut one| one.release_idle_piece(now))
+    };
+    let is_leaving = (0..PIECES_PER_TICK).all(|_| release());
+    waiting.is_any |= is_left || is_leaving || index.is_some() || log.is_some();
+    is_emptying
+}
 
-    /// Changes [`Config::release_memory`], from the next background maintenance on.
-    pub fn set_release_memory(&self, release: bool) {
-        // Relaxed: see `MaintenanceSettings`.
-        self.maintenance_settings
-            .release_memory
-            .store(release, Ordering::Relaxed);
-    }
-
-    /// Has background maintenance release memory for the next ten seconds, as with
-    /// [`Config::release_memory`].
-    pub fn purge(&self) {
-        let until_ms = self.shards.now().0 + PURGE_MS;
-        // Relaxed: see `MaintenanceSettings`.
-        self.maintenance_settings
-            .purge_until_ms
-            .fetch_max(until_ms, Ordering::Relaxed);
-    }
-
-    /// A bounded piece of background maintenance in each shard: empties segments whose items have
-    /// all expired, and others while more than 1.2 % of the stored bytes are overdue, or 4.5 %
-    /// reclaimable; shrinks an index that has become too large, touches the memory that a growing
-    /// shard needs next, brings deadlines that come near into the counts, makes checksums of memory
-    /// that outlives the process, and gives memory back to the system that was free for ten
-    /// seconds; with [`Config::release_memory`] half a second, and it compacts segments with
-    /// reclaimable bytes for that. Returns whether more work is waiting.
-    ///
-    /// To be called as [`Maintenance`] does: ten times a second, and every two milliseconds or
-    /// sooner while more is waiting. Holds each shard's lock for some 128 items at most, and every
-    /// two minutes for a look at the deadlines of one segment.
-    pub fn tick(&self) -> bool {
-        let waiting = self.tick_shards();
-        waiting.is_any || waiting.has_sums
-    }
-
-    fn tick_shards(&self) -> Waiting {
-        // Items that an unfinished section still sees must not expire before it ends.
-        let now = self.shards.settled();
-        let mut waiting = Waiting::default();
-        if self.shards.is_handed_over() {
-            return waiting;
-        }
-        self.beat(now);
-        let effort = self.maintenance_settings.effort(now);
-        waiting.is_releasing = effort.release;
-        self.tick_in_turn(effort, now, &mut waiting);
-        // One segment in all: giving memory back takes longer than anything else here.
-        let mut cells = self.shards.iter();
-        let has_surplus = waiting.surplus > 0;
-        waiting.is_any |= has_surplus && cells.any(|cell| self.release_segment(cell));
-        waiting.is_any |= self.shards.resize_step();
-        waiting.has_sums = self.attached.is_some() && self.make_sums(waiting.is_any);
-        waiting
-    }
-
-    /// Makes some of the checksums that are missing; whether there may be more.
-    fn make_sums(&self, is_busy: bool) -> bool {
-        let mut budget = SumBudget {
-            looks: SUM_LOOKS_PER_TICK,
-            sums: match is_busy {
-                true => SUMS_PER_BUSY_TICK,
-                false => SUMS_PER_TICK,
-            },
-        };
-        // Relaxed: see `MaintenanceSettings`.
-        let first = self.maintenance_settings.summed.load(Ordering::Relaxed);
-        for at in (first..=first + self.shards.len()).map(|at| at % self.shards.len()) {
-            let Some(mut shard) = self.shards.lock_own(&self.shards[at]) else {
-                break;
-            };
-            if !shard.store.make_sums(&mut budget) {
-                // Relaxed: see `MaintenanceSettings`.
-                self.maintenance_settings
-                    .summed
-                    .store(at, Ordering::Relaxed);
-                break;
-            }
-        }
-        budget.sums == 0
-    }
-
-    /// A piece of background maintenance in each shard. Only one shard at a time starts to empty a
-    /// segment that still has live items, unless very many items are expired, and it has several
-    /// steps for it: until the segment is emptied, its moved items take memory twice. So that
-    /// happens once in all, and briefly.
-    fn tick_in_turn(&self, effort: Effort, now: Instant, waiting: &mut Waiting) {
-        let shards = self.shards.len();
-        // Relaxed: see `MaintenanceSettings`.
-        let turn = self.maintenance_settings.turn.load(Ordering::Relaxed);
-        let mut emptying = None;
-        for at in (0..shards).map(|step| (turn + step) % shards) {
-            let begins = emptying.is_none();
-            let effort = Effort { begins, ..effort };
-            if self.tick_shard(&self.shards[at], effort, now, waiting) && begins {
-                emptying = Some(at);
-            }
-        }
-        let Some(at) = emptying else {
-            return;
-        };
-        // Relaxed: see `MaintenanceSettings`.
-        self.maintenance_settings.turn.store(at, Ordering::Relaxed);
-        for _ in 1..STEPS_PER_TURN.min(shards) {
-            let Some(mut shard) = self.shards.lock_own(&self.shards[at]) else {
-                break;
-            };
-            shard.tick(effort, now);
-            if !shard.is_emptying(now) {
-                break;
-            }
-        }
-    }
-
-    /// One shard's piece of background maintenance; makes memory resident that it will need next,
-    /// if it grows, without the lock. Adds the remaining work to `waiting`. Returns whether a
-    /// segment is partly emptied.
-    fn tick_shard(
-        &self,
-        cell: &ShardCell,
-        effort: Effort,
-        now: Instant,
-        waiting: &mut Waiting,
-    ) -> bool {
-        let Some(mut shard) = self.shards.lock_own(cell) else {
-            return false;
-        };
-        let overdue = Excess::of(&shard.store, effort.expire, now);
-        let begins = effort.begins || overdue.is_much();
-        let is_left = shard.tick(Effort { begins, ..effort }, now);
-        let is_emptying = shard.is_emptying(now);
-        waiting.is_emptying |= is_emptying;
-        waiting.overdue += overdue.items;
-        waiting.surplus += shard.store.surplus(now, effort.release);
-        let (index, log) = shard.store.begin_touch(now);
-        let mean_bytes = shard.store.mean_item_bytes();
-        drop(shard);
-        cell.set_prefetch(mean_bytes);
-        if let Some((at, bytes)) = index {
-            let _ = cell.table.region().populate(at, bytes);
-        }
-        if let Some(touch) = log {
-            // If an open segment is given back meanwhile, some pages of it come back early.
-            let _ = cell.arena.region().populate(touch.at, touch.bytes);
-            cell.lock_beside_claims().store.end_touch(&touch);
-        }
-        let release = || {
-            self.shards
-                .lock_own(cell)
-                .is_some_and(|mut one| one.release_idle_piece(now))
-        };
-        let is_leaving = (0..PIECES_PER_TICK).all(|_| release());
-        waiting.is_any |= is_left || is_leaving || index.is_some() || log.is_some();
-        is_emptying
-    }
-
-    /// Gives one free segment of a shard back to the system, without the lock; whether there was
-    /// one.
-    fn release_segment(&self, cell: &ShardCell) -> bool {
-        let own = self.shards.lock_own(cell);
-        let Some(segment) = own.and_then(|mut one| one.store.begin_release()) else {
-            return false;
-        };
-        let segment_bytes = 1 << cell.arena.segment_shift();
-        let start = segment as usize * segment_bytes;
-        cell.arena.region().release(start, segment_bytes);
-        cell.lock_beside_claims().store.end_release(segment);
-        true
-    }
-
-    /// Moves one stretch of fully used memory, of the index or of the log of some shard, to a huge
-    /// page. Returns whether there was any: none while the cache grows, because copying takes
-    /// memory bandwidth, and none in a small cache, because the page is taken in addition to its
-    /// memory.
-    ///
-    /// To be called now and then from a thread that serves no clients. It may itself take
-    /// milliseconds, for a page beside the stretch; it holds a shard's lock while 2 MiB are copied.
-    pub fn use_huge_pages(&self) -> bool {
-        if self.shards.config().memory_bytes / HUGE_PAGE_SHARE < HUGE_PAGE_BYTES {
-            return false;
-        }
-        let now = self.shards.now();
-        let is_growing = |cell: &ShardCell| cell.lock_beside_claims().store.is_growing(now);
-        if self.shards.iter().any(is_growing) {
-            return false;
-        }
-        let mut cells = self.shards.iter();
-        cells.any(|cell| self.make_index_huge(cell) || self.make_log_huge(cell))
-    }
-
-    fn make_index_huge(&self, cell: &ShardCell) -> bool {
-        let Some(stretch) = cell.lock_beside_claims().store.begin_huge_index() else {
-            return false;
-        };
-        let is_ready = cell.table.region().prepare_huge(stretch);
-        cell.lock_beside_claims()
-            .store
-            .end_huge_index(stretch, is_ready);
-        true
-    }
-
-    fn make_log_huge(&self, cell: &ShardCell) -> bool {
-        let Some(stretch) = cell.lock_beside_claims().store.begin_huge_log() else {
-            return false;
-        };
-        let is_ready = cell.arena.region().prepare_huge(stretch);
-        cell.lock_beside_claims().store.end_huge_log(is_ready);
-        true
-    }
+/// Gives one free segment of a shard back to the system, without the lock; whether there was
+/// one.
+fn release_segment(shards: &Shards, cell: &ShardCell) -> bool {
+    let own = shards.lock_own(cell);
+    let Some(segment) = own.and_then(|mut one| one.store.begin_release()) else {
+        return false;
+    };
+    let segment_bytes = 1 << cell.arena.segment_shift();
+    let start = segment as usize * segment_bytes;
+    cell.arena.region().release(start, segment_bytes);
+    cell.lock_beside_claims().store.end_release(segment);
+    true
 }

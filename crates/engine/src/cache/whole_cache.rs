@@ -6,7 +6,9 @@ use super::Cache;
 use super::audit;
 use super::geometry::Geometry;
 use super::hot_keys;
+use super::huge_pages;
 use super::listing::{self, SCAN_ENTRIES, list};
+use super::maintenance::Waiting;
 use super::memory::Memory;
 use super::no_eviction::NoEvictionStats;
 use super::spaces;
@@ -276,6 +278,59 @@ impl Cache {
         read: impl FnOnce(KeyFacts<'_>) -> R,
     ) -> Option<R> {
         listing::sample_key(&self.shards, space, random, read)
+    }
+
+    /// Changes [`Config::expire_effort`], from the next background maintenance on.
+    pub fn set_expire_effort(&self, effort: u8) {
+        self.maintenance.set_expire_effort(effort);
+    }
+
+    /// Changes [`Config::release_memory`], from the next background maintenance on.
+    pub fn set_release_memory(&self, release: bool) {
+        self.maintenance.set_release_memory(release);
+    }
+
+    /// Has background maintenance release memory for the next ten seconds, as with
+    /// [`Config::release_memory`].
+    pub fn purge(&self) {
+        self.maintenance.purge(self.now());
+    }
+
+    /// A bounded piece of background maintenance in each shard: empties segments whose items have
+    /// all expired, and others while more than 1.2 % of the stored bytes are overdue, or 4.5 %
+    /// reclaimable; shrinks an index that has become too large, touches the memory that a growing
+    /// shard needs next, brings deadlines that come near into the counts, makes checksums of memory
+    /// that outlives the process, and gives memory back to the system that was free for ten
+    /// seconds; with [`Config::release_memory`] half a second, and it compacts segments with
+    /// reclaimable bytes for that. Returns whether more work is waiting.
+    ///
+    /// To be called as [`Maintenance`](super::Maintenance) does: ten times a second, and every two
+    /// milliseconds or sooner while more is waiting. Holds each shard's lock for some 128 items at
+    /// most, and every two minutes for a look at the deadlines of one segment.
+    pub fn tick(&self) -> bool {
+        self.maintain().is_some()
+    }
+
+    /// As [`Cache::tick`]; returns the work that is waiting.
+    pub(super) fn maintain(&self) -> Waiting {
+        let now = self.shards.settled();
+        if self.shards.is_handed_over() {
+            return Waiting::default();
+        }
+        self.beat(now);
+        self.maintenance
+            .step(&self.shards, now, self.attached.is_some())
+    }
+
+    /// Moves one stretch of fully used memory, of the index or of the log of some shard, to a huge
+    /// page. Returns whether there was any: none while the cache grows, because copying takes
+    /// memory bandwidth, and none in a small cache, because the page is taken in addition to its
+    /// memory.
+    ///
+    /// To be called now and then from a thread that serves no clients. It may itself take
+    /// milliseconds, for a page beside the stretch; it holds a shard's lock while 2 MiB are copied.
+    pub fn use_huge_pages(&self) -> bool {
+        huge_pages::use_one(&self.shards)
     }
 
     /// Counts the whole contents entry by entry, and checks the engine's own sums against it.
