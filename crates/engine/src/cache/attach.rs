@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Cache;
+use super::dictionaries::SavedDictionaries;
 use super::geometry::Geometry;
 use super::memory::Memory;
 use crate::arena::Pin;
@@ -263,9 +264,9 @@ impl StateFile {
         }))
     }
 
-    /// Where the dictionaries of this memory lie, and its number.
-    pub(super) fn dictionaries(&self) -> (&StateDir, u64) {
-        (&self.dir, self.header.id)
+    /// The dictionaries that are saved beside this memory.
+    pub(super) fn dictionaries(&self) -> SavedDictionaries {
+        SavedDictionaries::new(Arc::clone(&self.dir), self.header.id)
     }
 
     /// Where the index and the arena of a shard lie.

@@ -258,11 +258,11 @@ impl Build<'_> {
 
     /// The dictionaries that were left, which the stores have then.
     fn training(&self, stores: &mut [Store], budget: &Budget) -> Training {
-        match self.state_file.filter(|file| file.before.is_some()) {
-            Some(file) => {
+        match self.state_file {
+            Some(file) if file.before.is_some() => {
                 Training::restored(file.dictionaries(), stores, &self.hasher, budget, self.now)
             }
-            None => Training::default(),
+            file => Training::new(file.map(StateFile::dictionaries)),
         }
     }
 

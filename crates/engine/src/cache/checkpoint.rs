@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::Cache;
 use super::attach::AttachedState;
 use super::cell::Locked;
-use super::training::State;
+use super::training::Families;
 use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
 
@@ -34,7 +34,7 @@ pub struct Checkpoint<'c> {
     attached: &'c AttachedState,
     locks: Vec<Locked<'c>>,
     /// Keeps the dictionaries' files as they are.
-    training: Option<MutexGuard<'c, State>>,
+    training: Option<MutexGuard<'c, Families>>,
 }
 
 impl Checkpoint<'_> {

@@ -1,5 +1,4 @@
-//! Dictionaries: loads the dictionaries of compressed values that another process saved beside the
-//! memory, and saves those of this process.
+//! Dictionaries: those of compressed values that are saved beside memory that outlives the process.
 //!
 //! A dictionary is written before any value is compressed with it, and removed when no item needs
 //! it any more. So all compressed values of a killed process can be read.
@@ -8,26 +7,19 @@
 
 use std::sync::Arc;
 
-use super::Cache;
-use super::training::{Family, Slot, State, Training};
-use crate::clock::Instant;
-use crate::compress::{Dictionary, Trained};
-use crate::key::Hasher;
-use crate::memory::Budget;
 use crate::serialize::{Deserializer, Serialize, Serializer, serialize};
 use crate::space::Space;
 use crate::state::{DICTIONARIES_MAX, StateDir};
-use crate::store::Store;
 
 /// A dictionary as it is written.
-struct Saved {
+pub(super) struct Saved {
     /// Grows with each dictionary of a cache: of two of one family the later one is in use.
-    order: u64,
-    space: Space,
-    prefix: Vec<u8>,
+    pub(super) order: u64,
+    pub(super) space: Space,
+    pub(super) prefix: Vec<u8>,
     /// Bytes of the sample's values, plain and packed.
-    sample: (usize, usize),
-    bytes: Vec<u8>,
+    pub(super) sample: (usize, usize),
+    pub(super) bytes: Vec<u8>,
 }
 
 serialize!(Saved {
@@ -38,81 +30,41 @@ serialize!(Saved {
     bytes
 });
 
-impl Training {
-    /// The dictionaries of the cache with the number `id`, given to the stores that hold its items.
-    /// If the memory does not suffice for them, there are none.
-    pub(super) fn restored(
-        (dir, id): (&StateDir, u64),
-        stores: &mut [Store],
-        hasher: &Hasher,
-        budget: &Budget,
-        now: Instant,
-    ) -> Training {
-        let mut found = Vec::new();
-        for number in 0..DICTIONARIES_MAX as u8 {
-            let bytes = dir.read_dictionary(id, number);
-            let saved = bytes.and_then(|bytes| Saved::deserialize(&mut Deserializer::of(&bytes)));
-            if let Some(saved) = saved
-                && let Some(dictionary) = Dictionary::of(&saved.bytes)
-            {
-                found.push((number, saved, dictionary));
-            }
-        }
-        found.sort_unstable_by_key(|one| one.1.order);
-        let mut state = State::default();
-        for (number, saved, dictionary) in found {
-            state.order = saved.order;
-            state.add(number, Slot::of(dictionary));
-            let family = Family::restored(saved.space, saved.prefix, number, saved.sample, now);
-            state.families.insert(family.hash(hasher), family);
-        }
-        if state.slots.is_empty() {
-            return Training::default();
-        }
-        state.marks_bytes = stores.iter().map(Store::packing_bytes).sum();
-        if !budget.take(state.bytes()) {
-            return Training::default();
-        }
-        state.generation = 1;
-        let codecs = Arc::new(state.codecs());
-        stores
-            .iter_mut()
-            .for_each(|store| store.set_codecs(&codecs));
-        Training::with(state)
-    }
+/// The saved dictionaries of a cache.
+#[derive(Debug)]
+pub(super) struct SavedDictionaries {
+    dir: Arc<StateDir>,
+    /// The number of the memory.
+    id: u64,
 }
 
-impl Cache {
-    /// Leaves a new dictionary for the next process; whether that could be done. There is nothing
-    /// to do if the memory ends with this one.
-    pub(super) fn save_dictionary(
-        &self,
-        number: u8,
-        order: u64,
-        family: &Family,
-        trained: &Trained,
-    ) -> bool {
-        let Some(attached) = &self.attached else {
-            return true;
-        };
-        let saved = Saved {
-            order,
-            space: family.space,
-            prefix: family.prefix.to_vec(),
-            sample: (trained.plain_bytes, trained.packed_bytes),
-            bytes: trained.bytes.clone(),
-        };
-        let mut out = Serializer::default();
-        saved.serialize(&mut out);
-        attached
-            .dir
-            .write_dictionary(attached.id, number, &out.bytes)
+impl SavedDictionaries {
+    /// Those of the memory with this number, in this directory.
+    pub(super) fn new(dir: Arc<StateDir>, id: u64) -> SavedDictionaries {
+        SavedDictionaries { dir, id }
     }
 
-    /// Deletes a saved dictionary: no item needs it.
-    pub(super) fn remove_dictionary(&self, number: usize) {
-        if let Some(attached) = &self.attached {
-            attached.dir.remove_dictionary(number as u8);
-        }
+    /// All that can be read, with their numbers, in the order in which they were made.
+    pub(super) fn read(&self) -> Vec<(u8, Saved)> {
+        let read = |number| {
+            let bytes = self.dir.read_dictionary(self.id, number)?;
+            let saved = Saved::deserialize(&mut Deserializer::of(&bytes))?;
+            Some((number, saved))
+        };
+        let mut all: Vec<_> = (0..DICTIONARIES_MAX as u8).filter_map(read).collect();
+        all.sort_unstable_by_key(|(_, saved)| saved.order);
+        all
+    }
+
+    /// Leaves a dictionary for the next process; whether that could be done.
+    pub(super) fn write(&self, number: u8, dictionary: &Saved) -> bool {
+        let mut out = Serializer::default();
+        dictionary.serialize(&mut out);
+        self.dir.write_dictionary(self.id, number, &out.bytes)
+    }
+
+    /// Deletes a dictionary: no item needs it.
+    pub(super) fn remove(&self, number: usize) {
+        self.dir.remove_dictionary(number as u8);
     }
 }

@@ -14,6 +14,7 @@ use super::no_eviction::NoEvictionStats;
 use super::spaces;
 use super::timeline::ExpiryTimeline;
 use crate::clock::Instant;
+use crate::compress::PrivatePrefixes;
 use crate::config::Config;
 use crate::error::Error;
 use crate::key::Key;
@@ -23,7 +24,9 @@ use crate::outcome::{Item, KeyFacts};
 #[cfg(test)]
 use crate::shard::Shard;
 use crate::space::{Kind, Space};
-use crate::stats::{HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats};
+use crate::stats::{
+    FamilyStats, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats,
+};
 use crate::store::{Audit, Inconsistency};
 
 impl Cache {
@@ -124,7 +127,7 @@ impl Cache {
             ..Stats::default()
         };
         self.shards.each(|shard| shard.add_to(&mut stats, now));
-        self.add_training_to(&mut stats);
+        self.training.add_to(&mut stats);
         self.insights.add_to(&mut stats, &self.shards);
         stats
     }
@@ -333,6 +336,46 @@ impl Cache {
         huge_pages::use_one(&self.shards)
     }
 
+    /// Has values be compressed from here on, or no more; what is compressed is read either way.
+    pub fn set_compress(&self, is_on: bool) {
+        self.training.set_on(is_on);
+    }
+
+    /// Whether values are compressed.
+    #[must_use]
+    pub fn compresses(&self) -> bool {
+        self.training.is_on()
+    }
+
+    /// Key prefixes of users that may use no other keys: from here on no dictionary is made of
+    /// values within and without one of them. Replaces those that were given before.
+    pub fn set_private_prefixes(&self, prefixes: impl IntoIterator<Item = Box<[u8]>>) {
+        let private = PrivatePrefixes::new(prefixes);
+        self.training.set_private_prefixes(&self.shards, private);
+    }
+
+    /// A piece of the search for families that are worth compressing; whether more of it is
+    /// waiting.
+    ///
+    /// To be called by a thread that serves nobody, once a second, and after some milliseconds
+    /// while more is waiting. Holds a shard's lock for a look at 512 items; a step that makes a
+    /// dictionary takes some 30 ms without any lock.
+    pub fn train(&self) -> bool {
+        self.train_in(|_| true)
+    }
+
+    /// The same, if values are to be compressed in some spaces alone: those for which this is true.
+    /// Families in others lose their dictionaries for new values.
+    pub fn train_in(&self, is_compressed: impl Fn(Space) -> bool) -> bool {
+        self.training.step(&self.shards, &is_compressed)
+    }
+
+    /// The families that were looked at.
+    #[must_use]
+    pub fn families(&self) -> Vec<FamilyStats> {
+        self.training.families()
+    }
+
     /// Counts the whole contents entry by entry, and checks the engine's own sums against it.
     ///
     /// For tests and measurements: walks all memory, shard by shard under its lock, and is
@@ -342,7 +385,7 @@ impl Cache {
     /// The first [`Inconsistency`], which is a defect of the engine.
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
         self.check_left(1, || true);
-        audit::audit(&self.shards, self.training_bytes())
+        audit::audit(&self.shards, self.training.bytes())
     }
 
     /// Shows one shard after the other.
