@@ -31,6 +31,7 @@ mod huge_pages; // fully used memory on huge pages
 mod maintenance; // background maintenance
 mod dictionaries; // dictionaries that are saved beside memory that outlives the process
 mod training; // dictionaries for families of values
+mod attached; // the state file of a running cache
 mod attach; // how a cache restores the memory of another process
 mod check; // how the items of a killed process are checked while the cache is in use
 mod checkpoint; // how it hands its memory to another process
@@ -63,7 +64,7 @@ use crate::outcome::{Counted, Deleted, Found, Item, KeyFacts, Stored, Uses};
 use crate::shard::Shard;
 use crate::space::Space;
 use crate::table::{Candidate, Hint, Probe};
-use attach::AttachedState;
+use attached::AttachedState;
 use cell::ShardCell;
 use insights::Insights;
 use maintenance::MaintenanceState;
@@ -233,6 +234,14 @@ impl Cache {
             Err(Error::Busy) => Err(self.busy(key.bytes().len() + bytes())),
             result => result,
         }
+    }
+
+    /// Why no memory is left for so many bytes, if live items are not the reason.
+    #[cold]
+    fn busy(&self, bytes: usize) -> Error {
+        let least = self.shards.memory().segment_bytes();
+        let attached = self.attached.as_ref();
+        attached.map_or(Error::Busy, |attached| attached.busy(bytes.max(least)))
     }
 
     /// Reads an item: `read` gets a short value copied, a long one borrowed from the cache's memory

@@ -3,18 +3,18 @@
 //! [`Plan::of`] compares the file's header with the settings before anything is mapped. Then each
 //! shard is restored from the saved state of a clean stop, or rebuilt from its index
 //! ([`Store::rebuild`]). If neither works, an empty cache starts in the same file, and [`Restored`]
-//! has the reason. Rebuilt shards are checked before [`Cache::new`] returns, or while the cache is
-//! in use (`cache/check.rs`).
+//! has the reason. Rebuilt shards are checked before the cache is used, or meanwhile
+//! (`cache/check.rs`).
 //!
 //! The number of shards and the size of segments stay those of the file, whatever the settings
-//! say. A cache with less memory shrinks as by [`Cache::set_memory_bytes`], one with more grows.
+//! say. A cache with less memory shrinks as a running one does (`cache/resize.rs`), one with more
+//! grows.
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Cache;
+use super::attached::AttachedState;
 use super::dictionaries::SavedDictionaries;
 use super::geometry::Geometry;
 use super::memory::Memory;
@@ -30,7 +30,7 @@ use crate::memory::{FileRange, HUGE_PAGE_BYTES, PAGE_BYTES, Region, whole_pages}
 use crate::metadata::{Metadata, SEGMENT_RECORD_BYTES, SHARD_RECORD_BYTES, sums_bytes};
 use crate::serialize::{Deserializer, Serialize};
 use crate::state::{FileHeader, LiveHeader, Restored, StateDir, StateOptions, header_bytes};
-use crate::store::{Audit, CheckProgress, Rebuilt, Store};
+use crate::store::{CheckProgress, Rebuilt, Store};
 
 /// So many times the memory that a cache was made with it may be given later: its addresses reach
 /// for that.
@@ -63,22 +63,6 @@ pub(super) struct PreviousProcess {
     away_ms: u64,
     /// The state that it saved, if the memory is unchanged since.
     known: Option<Arc<Vec<u8>>>,
-}
-
-/// The state file of a running cache.
-#[derive(Debug)]
-pub(super) struct AttachedState {
-    pub(super) dir: Arc<StateDir>,
-    pub(super) live_header: LiveHeader,
-    pub(super) id: u64,
-    restored: Restored,
-    /// Progress of the check of a killed process's items.
-    pub(super) progress: Arc<CheckProgress>,
-    /// Segments in which the process before still reads.
-    pub(super) read_before: Mutex<Vec<Pin>>,
-    /// Stores that were refused because the file system was full.
-    // Relaxed: a figure to look at.
-    refused: AtomicU64,
 }
 
 /// The restored state of one shard.
@@ -331,15 +315,13 @@ impl StateFile {
             // The readers of the previous process have finished.
             pins.clear();
         }
-        AttachedState {
-            live_header: LiveHeader::of(&self.shard_records),
-            id: self.header.id,
-            dir: Arc::clone(&self.dir),
+        AttachedState::new(
+            (Arc::clone(&self.dir), self.header.id),
+            LiveHeader::of(&self.shard_records),
             restored,
-            progress: Arc::clone(&self.progress),
-            read_before: Mutex::new(pins),
-            refused: AtomicU64::new(0),
-        }
+            Arc::clone(&self.progress),
+            pins,
+        )
     }
 
     /// Restores the saved state of all stores. The error text says why that is impossible.
@@ -455,80 +437,4 @@ fn lay_out(geometries: &[Geometry]) -> (Vec<ShardRanges>, usize) {
     });
     let shard_ranges = shard_ranges.collect();
     (shard_ranges, end.next_multiple_of(HUGE_PAGE_BYTES))
-}
-
-impl Cache {
-    /// The result of restoring the previous process's memory; `None` if the memory does not outlive
-    /// the process. While items are being checked, it counts those checked so far.
-    #[must_use]
-    pub fn restored(&self) -> Option<Restored> {
-        let attached = self.attached.as_ref()?;
-        let (bytes, bytes_left) = attached.progress.bytes();
-        let found = attached.progress.found();
-        let known = &attached.restored;
-        Some(Restored {
-            items: known.items + found.items,
-            bytes: known.bytes + found.bytes,
-            dropped: known.dropped + found.dropped,
-            segment_bytes: bytes,
-            unchecked_bytes: bytes_left,
-            ..known.clone()
-        })
-    }
-
-    /// A number that is its memory's alone, if that outlives this process.
-    #[must_use]
-    pub fn state_id(&self) -> Option<u64> {
-        self.attached.as_ref().map(|attached| attached.id)
-    }
-
-    /// Notes why the cache begins empty, if it does, and how long it took to make it.
-    pub(super) fn note_restored(&mut self, empty_because: Option<String>, took_us: u64) {
-        if let Some(attached) = &mut self.attached {
-            attached.restored.empty_because = empty_because;
-            attached.restored.took_us = took_us;
-        }
-    }
-
-    /// Records the exact count, which the saved state has only to a quarter of a second.
-    pub(super) fn note_counted(&mut self, audit: &Audit) {
-        if let Some(attached) = &mut self.attached {
-            (attached.restored.items, attached.restored.bytes) = (0, 0);
-            let progress = &attached.progress;
-            progress.set_found(audit.live_items, audit.live_bytes);
-        }
-    }
-
-    /// Stores that were refused because the file system of the cache's memory was full.
-    #[must_use]
-    pub fn state_refused(&self) -> u64 {
-        let attached = self.attached.as_ref();
-        // Relaxed: see the field.
-        attached.map_or(0, |attached| attached.refused.load(Ordering::Relaxed))
-    }
-
-    /// Why no memory is left for so many bytes, if live items are not the reason.
-    #[cold]
-    pub(super) fn busy(&self, bytes: usize) -> Error {
-        let full = self.attached.as_ref();
-        match full.filter(|attached| {
-            !attached
-                .dir
-                .has_room(bytes.max(self.shards.memory().segment_bytes()))
-        }) {
-            Some(attached) => {
-                // Relaxed: see the field.
-                attached.refused.fetch_add(1, Ordering::Relaxed);
-                Error::StateFull
-            }
-            None => Error::Busy,
-        }
-    }
-
-    /// Records that the process is alive, from which a later one computes the downtime.
-    pub(super) fn beat(&self, now: Instant) {
-        if let Some(attached) = &self.attached {
-            attached.live_header.beat(now);
-        }
-    }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Cache;
 use super::attach::{Plan, RestoredShard, StateFile};
+use super::attached::AttachedState;
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
 use super::insights::Insights;
@@ -107,14 +108,16 @@ impl Cache {
                 Err(why) => Err(why),
             };
             if let Ok(cache) = &made
-                && !cache.checks_later(options)
+                && !checks_later(cache.attached.as_ref(), options)
             {
                 cache.check_left(cache.config().threads, || true);
             }
             let made = made.and_then(|mut cache| match options.verify.then(|| cache.audit()) {
                 Some(Err(wrong)) => Err(format!("it is not sound: {wrong}")),
                 Some(Ok(audit)) => {
-                    cache.note_counted(&audit);
+                    if let Some(attached) = &mut cache.attached {
+                        attached.note_counted(&audit);
+                    }
                     Ok(cache)
                 }
                 None => Ok(cache),
@@ -122,7 +125,9 @@ impl Cache {
             match made {
                 Ok(mut cache) => {
                     cache.set_memory_bytes(wanted.memory_bytes)?;
-                    cache.note_restored(plan.why(), stopwatch.us());
+                    if let Some(attached) = &mut cache.attached {
+                        attached.note_restored(plan.why(), stopwatch.us());
+                    }
                     return Ok(cache);
                 }
                 Err(why) if plan.goes_on() => {
@@ -193,11 +198,11 @@ impl Cache {
         let segment_bytes = 1 << geometry.segment_shift;
         let memory_of = Memory::new(&config, segment_bytes, budget, partitions);
         Ok(Ok(Cache {
-            maintenance: MaintenanceState::of(&config),
             drafts: Arc::new(DraftShare::of(memory)),
             insights: Insights::of(build.insight, config.threads),
-            attached,
             training,
+            maintenance: MaintenanceState::of(&config),
+            attached,
             shards: Shards::new(shards, build.hasher, config, memory_of),
         }))
     }
@@ -302,6 +307,12 @@ impl Build<'_> {
             },
         }
     }
+}
+
+/// Whether items are checked while the cache is in use.
+fn checks_later(attached: Option<&AttachedState>, options: &StateOptions) -> bool {
+    let bytes = attached.map_or(0, |attached| attached.progress().bytes().1);
+    options.checks_later_above.is_some_and(|most| bytes > most) && !options.verify
 }
 
 fn no_eviction_partitions(config: &Config) -> Box<[NoEvictionPartition]> {

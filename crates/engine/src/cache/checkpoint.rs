@@ -1,23 +1,23 @@
 //! Checkpoint: the state that a cache saves at a clean stop or a hot restart, so that another
 //! process can continue with its memory.
 //!
-//! [`Cache::checkpoint`] locks all shards, serializes the state that the memory itself does not
-//! hold, and keeps the locks until the process ends. [`Cache::hand_over`] does the same for a
-//! process that still sends values: their segments stay pinned in the other process until it calls
-//! [`Cache::release_read_before`].
+//! A [`Checkpoint`] locks all shards, serializes the state that the memory itself does not hold,
+//! and keeps the locks until the process ends. [`Checkpoint::hand_over`] is for a process that
+//! still sends values: their segments stay pinned in the other process until it is told that the
+//! readers have finished.
 //!
 //! Invariant: nothing in the memory changes while the checkpoint is valid.
 //! Why: docs/decisions/0058, 0081. Tests: tests/clean_stop.rs.
 
 use std::num::NonZero;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
-use super::Cache;
-use super::attach::AttachedState;
-use super::cell::Locked;
-use super::training::Families;
+use super::attached::AttachedState;
+use super::cell::{Locked, ShardCell};
+use super::insights::Insights;
+use super::shards::Shards;
+use super::training::{Families, Training};
 use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
 
@@ -37,14 +37,51 @@ pub struct Checkpoint<'c> {
     training: Option<MutexGuard<'c, Families>>,
 }
 
-impl Checkpoint<'_> {
+impl<'c> Checkpoint<'c> {
+    /// Saves the state of a cache whose items are all checked, and holds its shards.
+    pub(super) fn of(
+        attached: &'c AttachedState,
+        shards: &'c Shards,
+        training: &'c Training,
+        insights: &Insights,
+    ) -> Checkpoint<'c> {
+        // The first lock: a step of training locks shards as well.
+        let training = Some(training.lock());
+        let insight = insights.lock();
+        let mut locks = lock_all(shards);
+        let mut out = Serializer::default();
+        for shard in &mut locks {
+            shard.note_versions();
+            shard.serialize(&mut out);
+        }
+        insight.serialize(&mut out);
+        attached.live_header().stop(shards.now());
+        if locks.iter().all(|shard| shard.store.is_quiescent()) {
+            // Without it the next process looks at every item.
+            let _ = attached.dir().write_checkpoint(attached.id(), &out.bytes);
+        }
+        Checkpoint {
+            attached,
+            locks,
+            training,
+        }
+    }
+
+    /// Leaves the memory to another process while this one lives, which uses it no more.
+    pub(super) fn hand_over(self, shards: &Shards) {
+        shards.set_handed_over(true);
+        let mut checkpoint = std::mem::ManuallyDrop::new(self);
+        checkpoint.locks.clear();
+        checkpoint.training = None;
+    }
+
     /// Leaves the memory to the next process that opens its directory, with checksums of all of it.
     /// Any later use of this cache blocks for ever: the process has to exit. Cost: a look at every
     /// byte that has no checksum yet, by as many threads as the machine has processors.
     pub fn leave(mut self) {
         self.make_sums();
         // The lock ends with the process in any case.
-        let _ = self.attached.dir.file().unlock();
+        let _ = self.attached.dir().file().unlock();
         let mut checkpoint = std::mem::ManuallyDrop::new(self);
         // The shards stay locked; only the list of them is freed.
         for shard in std::mem::take(&mut checkpoint.locks) {
@@ -79,8 +116,8 @@ impl Checkpoint<'_> {
 
 impl Drop for Checkpoint<'_> {
     fn drop(&mut self) {
-        self.attached.dir.remove_checkpoint();
-        self.attached.live_header.resume();
+        self.attached.dir().remove_checkpoint();
+        self.attached.live_header().resume();
     }
 }
 
@@ -92,114 +129,28 @@ impl std::fmt::Debug for Checkpoint<'_> {
     }
 }
 
-impl Cache {
-    /// Saves the state for another process; `None` if the memory does not outlive this one. Holds
-    /// all shards, so that nothing changes any more.
-    pub fn checkpoint(&self) -> Option<Checkpoint<'_>> {
-        let attached = self
-            .attached
-            .as_ref()
-            .filter(|_| !self.shards.is_handed_over())?;
-        // Nothing is saved of items that are not checked.
-        self.check_left(self.shards.config().threads, || true);
-        // The first lock: a step of training locks shards as well.
-        let training = Some(self.training.lock());
-        let insight = self.insights.lock();
-        let mut locks = self.lock_all();
-        let mut out = Serializer::default();
-        for shard in &mut locks {
-            shard.note_versions();
-            shard.serialize(&mut out);
-        }
-        insight.serialize(&mut out);
-        attached.live_header.stop(self.shards.now());
+/// All shards, and nothing that is half done outside of their locks, unless that takes long.
+fn lock_all(shards: &Shards) -> Vec<Locked<'_>> {
+    // The one place where several shards are locked at once; no thread that holds one waits for
+    // another.
+    let lock = || -> Vec<Locked<'_>> { shards.iter().map(ShardCell::lock_beside_claims).collect() };
+    for _ in 0..QUIESCE_TRIES {
+        let locks = lock();
         if locks.iter().all(|shard| shard.store.is_quiescent()) {
-            // Without it the next process looks at every item.
-            let _ = attached.dir.write_checkpoint(attached.id, &out.bytes);
+            return locks;
         }
-        Some(Checkpoint {
-            attached,
-            locks,
-            training,
-        })
+        drop(locks);
+        std::thread::sleep(QUIESCE_PAUSE);
     }
+    lock()
+}
 
-    /// All shards, and nothing that is half done outside of their locks, unless that takes long.
-    fn lock_all(&self) -> Vec<Locked<'_>> {
-        for _ in 0..QUIESCE_TRIES {
-            // The one place where several shards are locked at once; no thread that holds one waits
-            // for another.
-            let locks: Vec<Locked<'_>> = self
-                .shards
-                .iter()
-                .map(|cell| cell.lock_beside_claims())
-                .collect();
-            if locks.iter().all(|shard| shard.store.is_quiescent()) {
-                return locks;
-            }
-            drop(locks);
-            std::thread::sleep(QUIESCE_PAUSE);
-        }
-        self.shards
-            .iter()
-            .map(|cell| cell.lock_beside_claims())
-            .collect()
-    }
-
-    /// Hands the memory to another process and does not change it any more. Until
-    /// [`Cache::take_back`], only statistics of this cache may be read. Values that are still being
-    /// read stay where they are until the other process calls [`Cache::release_read_before`].
-    /// Returns whether there is such memory.
-    pub fn hand_over(&self) -> bool {
-        let Some(checkpoint) = self.checkpoint() else {
-            return false;
-        };
-        self.shards.set_handed_over(true);
-        let mut checkpoint = std::mem::ManuallyDrop::new(checkpoint);
-        checkpoint.locks.clear();
-        checkpoint.training = None;
-        true
-    }
-
-    /// Goes on with memory that was handed over: the other process did not come to use it.
-    pub fn take_back(&self) {
-        if let Some(attached) = self
-            .attached
-            .as_ref()
-            .filter(|_| self.shards.is_handed_over())
-        {
-            attached.dir.remove_checkpoint();
-            attached.live_header.begin(self.shards.now());
-            for cell in self.shards.iter() {
-                let mut shard = cell.lock_beside_claims();
-                shard.note_versions();
-                self.shards.set_handed_over(false);
-            }
-        }
-    }
-
-    /// The open state file, for `StateDir::open_with`; `None` if the memory does not outlive the
-    /// process.
-    #[must_use]
-    pub fn state_file(&self) -> Option<BorrowedFd<'_>> {
-        let attached = self.attached.as_ref();
-        attached.map(|attached| attached.dir.file().as_fd())
-    }
-
-    /// Whether segments are held in which the process before still reads.
-    #[must_use]
-    pub fn is_read_before(&self) -> bool {
-        self.attached.as_ref().is_some_and(|attached| {
-            let pins = attached.read_before.lock();
-            !pins.unwrap_or_else(PoisonError::into_inner).is_empty()
-        })
-    }
-
-    /// Releases the segments that the previous process was still reading: it has finished.
-    pub fn release_read_before(&self) {
-        if let Some(attached) = &self.attached {
-            let pins = attached.read_before.lock();
-            pins.unwrap_or_else(PoisonError::into_inner).clear();
-        }
-    }
+/// Goes on with memory that was handed over: the other process did not come to use it.
+pub(super) fn take_back(attached: &AttachedState, shards: &Shards) {
+    attached.dir().remove_checkpoint();
+    attached.live_header().begin(shards.now());
+    shards.each(|shard| {
+        shard.note_versions();
+        shards.set_handed_over(false);
+    });
 }

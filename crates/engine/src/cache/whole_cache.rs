@@ -2,8 +2,14 @@
 //!
 //! Each is left to the part of the cache that owns the data. Tests: tests/.
 
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
 use super::Cache;
+use super::attached::AttachedState;
 use super::audit;
+use super::check::check_all;
+use super::checkpoint::{Checkpoint, take_back};
 use super::geometry::Geometry;
 use super::hot_keys;
 use super::huge_pages;
@@ -24,6 +30,7 @@ use crate::outcome::{Item, KeyFacts};
 #[cfg(test)]
 use crate::shard::Shard;
 use crate::space::{Kind, Space};
+use crate::state::Restored;
 use crate::stats::{
     FamilyStats, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats,
 };
@@ -320,7 +327,9 @@ impl Cache {
         if self.shards.is_handed_over() {
             return Waiting::default();
         }
-        self.beat(now);
+        if let Some(attached) = &self.attached {
+            attached.beat(now);
+        }
         self.maintenance
             .step(&self.shards, now, self.attached.is_some())
     }
@@ -386,6 +395,108 @@ impl Cache {
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
         self.check_left(1, || true);
         audit::audit(&self.shards, self.training.bytes())
+    }
+
+    /// The result of restoring the previous process's memory; `None` if the memory does not outlive
+    /// the process. While items are being checked, it counts those checked so far.
+    #[must_use]
+    pub fn restored(&self) -> Option<Restored> {
+        self.attached.as_ref().map(AttachedState::restored)
+    }
+
+    /// A number that is its memory's alone, if that outlives this process.
+    #[must_use]
+    pub fn state_id(&self) -> Option<u64> {
+        self.attached.as_ref().map(AttachedState::id)
+    }
+
+    /// Stores that were refused because the file system of the cache's memory was full.
+    #[must_use]
+    pub fn state_refused(&self) -> u64 {
+        self.attached.as_ref().map_or(0, AttachedState::refused)
+    }
+
+    /// The open state file, for `StateDir::open_with`; `None` if the memory does not outlive the
+    /// process.
+    #[must_use]
+    pub fn state_file(&self) -> Option<BorrowedFd<'_>> {
+        self.attached.as_ref().map(AttachedState::file)
+    }
+
+    /// Whether items of a killed process are not checked yet.
+    #[must_use]
+    pub fn has_unchecked(&self) -> bool {
+        let attached = self.attached.as_ref();
+        attached.is_some_and(|attached| !attached.progress().is_done())
+    }
+
+    /// Checks all items that a killed process left and that are not checked yet, by so many
+    /// threads, as long as `goes_on` says so; whether none is left.
+    pub fn check_left(&self, threads: usize, goes_on: impl Fn() -> bool + Sync) -> bool {
+        self.check_all(threads, &goes_on, |_| ())
+    }
+
+    /// The same in half of each thread's time, while requests are served.
+    pub fn check_beside(&self, threads: usize, goes_on: impl Fn() -> bool + Sync) -> bool {
+        self.check_all(threads, &goes_on, std::thread::sleep)
+    }
+
+    fn check_all(
+        &self,
+        threads: usize,
+        goes_on: &(impl Fn() -> bool + Sync),
+        pause: fn(Duration),
+    ) -> bool {
+        self.attached.as_ref().is_none_or(|attached| {
+            check_all(attached.progress(), &self.shards, threads, goes_on, pause)
+        })
+    }
+
+    /// Saves the state for another process; `None` if the memory does not outlive this one. Holds
+    /// all shards, so that nothing changes any more.
+    pub fn checkpoint(&self) -> Option<Checkpoint<'_>> {
+        let attached = self.attached.as_ref();
+        let attached = attached.filter(|_| !self.shards.is_handed_over())?;
+        // Nothing is saved of items that are not checked.
+        self.check_left(self.config().threads, || true);
+        let (training, insights) = (&self.training, &self.insights);
+        Some(Checkpoint::of(attached, &self.shards, training, insights))
+    }
+
+    /// Hands the memory to another process and does not change it any more. Until
+    /// [`Cache::take_back`], only statistics of this cache may be read. Values that are still being
+    /// read stay where they are until the other process calls [`Cache::release_read_before`].
+    /// Returns whether there is such memory.
+    pub fn hand_over(&self) -> bool {
+        let checkpoint = self.checkpoint();
+        let has_memory = checkpoint.is_some();
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.hand_over(&self.shards);
+        }
+        has_memory
+    }
+
+    /// Goes on with memory that was handed over: the other process did not come to use it.
+    pub fn take_back(&self) {
+        if let Some(attached) = &self.attached
+            && self.shards.is_handed_over()
+        {
+            take_back(attached, &self.shards);
+        }
+    }
+
+    /// Whether segments are held in which the process before still reads.
+    #[must_use]
+    pub fn is_read_before(&self) -> bool {
+        let attached = self.attached.as_ref();
+        attached.is_some_and(|attached| !attached.read_before().is_empty())
+    }
+
+    /// Releases the segments that the previous process was still reading: it has finished.
+    pub fn release_read_before(&self) {
+        if let Some(attached) = &self.attached {
+            attached.read_before().clear();
+        }
     }
 
     /// Shows one shard after the other.
