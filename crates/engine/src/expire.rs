@@ -186,7 +186,7 @@ pub(crate) struct Excess {
 
 impl Excess {
     pub(crate) fn of(store: &Store, effort: u8, now: Instant) -> Excess {
-        let over = store.tally.over(Instant(now.0 + SLOT_MS)) + store.flushed_items() as u64;
+        let over = store.tally.over(Instant(now.0 + SLOT_MS)) + store.tally.flushed() as u64;
         let tolerated = tolerated(store.items() as u64, effort);
         let items = over.saturating_sub(tolerated);
         Excess { items, tolerated }

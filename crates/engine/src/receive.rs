@@ -90,7 +90,7 @@ impl Shard {
         now: Instant,
     ) -> Result<Stored, Error> {
         let segment = self.store.segment(draft.segment);
-        let is_flushed = self.store.is_flushed_in(segment.flushed, key.space());
+        let is_flushed = self.store.tally.is_flushed(segment.flushed, key.space());
         if is_flushed || !segment.accepts(options.deadline) {
             return self.set_anywhere(key, Hint::Unknown, draft.value_mut(), options, now);
         }

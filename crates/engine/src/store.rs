@@ -45,7 +45,6 @@ use crate::observer::{Happened, Report};
 use crate::options::{End, Splice};
 use crate::outcome::Item;
 use crate::segment::{Flushed, Stream};
-use crate::space::Space;
 use crate::stats::ReclaimLag;
 use crate::table::{Candidate, Table};
 use crate::tally::Tally;
@@ -104,8 +103,6 @@ pub(crate) struct Store {
     log: Log,
     hasher: Hasher,
     pub(crate) counts: Counts,
-    /// Items that were flushed and still have an entry.
-    flushed_items: usize,
     pub(crate) report: Report,
     pub(crate) tally: Tally,
     /// The bucket that is purged next.
@@ -130,7 +127,6 @@ impl Store {
             log,
             hasher,
             counts: Counts::default(),
-            flushed_items: 0,
             report,
             tally: Tally::new(WheelPosition::new()),
             counting: None,
@@ -145,7 +141,7 @@ impl Store {
 
     /// Stored items, including expired ones that were not found yet.
     pub(crate) fn items(&self) -> usize {
-        self.index.items() - self.flushed_items - self.unchecked_items()
+        self.index.items() - self.tally.flushed() - self.unchecked_items()
     }
 
     /// The same, including unchecked items.
@@ -227,30 +223,17 @@ impl Store {
     pub(crate) fn is_flushed_at(&self, layout: &Layout, segment: u32) -> bool {
         let flushed = self.log.segment(segment).flushed;
         let is_plain = (flushed == Flushed::None) & !layout.has_space_field();
-        !is_plain && self.is_flushed_in(flushed, layout.space())
-    }
-
-    /// Whether an item of `space` was flushed that lies in a segment of which so much was.
-    #[inline(never)]
-    pub(crate) fn is_flushed_in(&self, flushed: Flushed, space: Space) -> bool {
-        match (flushed, space) {
-            (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
-            (_, Space::MAIN) => false,
-            (_, space) => self.tally.is_gone(space),
-        }
+        !is_plain && self.tally.is_flushed(flushed, layout.space())
     }
 
     /// Takes an item out of the counts of items and spaces.
     fn uncount(&mut self, layout: &Layout, segment: u32) {
         let space = layout.space();
-        if !self.is_flushed_at(layout, segment) {
-            let segment = self.log.segment(segment);
-            self.tally.take(space, segment.due(layout.deadline));
-            return;
-        }
-        self.flushed_items -= 1;
-        if self.log.segment(segment).flushed != Flushed::All {
-            self.tally.take_gone(space);
+        let is_flushed = self.is_flushed_at(layout, segment);
+        let segment = self.log.segment(segment);
+        match is_flushed {
+            false => self.tally.take(space, segment.due(layout.deadline)),
+            true => self.tally.take_flushed(space, segment.flushed),
         }
     }
 

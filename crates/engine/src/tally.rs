@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use rapidhash::fast::RandomState;
 
 use crate::clock::Instant;
+use crate::segment::Flushed;
 use crate::serialize::serialize;
 use crate::space::Space;
 use crate::timer_wheel::{self, Due, Timed, TimerWheel, WheelPosition};
@@ -32,6 +33,9 @@ pub(crate) struct Tally {
     others: BySpace<Held>,
     /// Items still to be removed of each space that is gone.
     gone: BySpace<u64>,
+    /// Items that were flushed, with all others, alone, or with their space, and still have an
+    /// entry.
+    flushed: usize,
 }
 
 /// The stored items of a space.
@@ -55,7 +59,8 @@ serialize!(Tally {
     position,
     main,
     others,
-    gone
+    gone,
+    flushed
 });
 
 impl Held {
@@ -88,6 +93,23 @@ impl Tally {
             main: Held::default(),
             others: BySpace::default(),
             gone: BySpace::default(),
+            flushed: 0,
+        }
+    }
+
+    /// Items that were flushed and have not left.
+    #[inline]
+    pub(crate) fn flushed(&self) -> usize {
+        self.flushed
+    }
+
+    /// Whether an item of `space` was flushed that lies in a segment of which so much was.
+    #[inline(never)]
+    pub(crate) fn is_flushed(&self, flushed: Flushed, space: Space) -> bool {
+        match (flushed, space) {
+            (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
+            (_, Space::MAIN) => false,
+            (_, space) => self.is_gone(space),
         }
     }
 
@@ -230,8 +252,21 @@ impl Tally {
         }
     }
 
+    /// Takes an item out that was flushed, whose segment was so.
+    pub(crate) fn take_flushed(&mut self, space: Space, flushed: Flushed) {
+        self.flushed -= 1;
+        if flushed != Flushed::All {
+            self.take_gone(space);
+        }
+    }
+
+    /// Takes all items of a segment out that was flushed.
+    pub(crate) fn take_all_flushed(&mut self, items: usize) {
+        self.flushed -= items;
+    }
+
     /// Takes an item out that was gone with its space.
-    pub(crate) fn take_gone(&mut self, space: Space) {
+    fn take_gone(&mut self, space: Space) {
         let left = self.gone.get_mut(&space);
         let left = left.expect("an item that is gone was counted");
         *left -= 1;
@@ -240,8 +275,8 @@ impl Tally {
         }
     }
 
-    /// Makes all items of a space gone; returns how many.
-    pub(crate) fn retire(&mut self, space: Space) -> u64 {
+    /// Flushes all items of a space: it is gone.
+    pub(crate) fn retire(&mut self, space: Space) {
         let held = if space == Space::MAIN {
             std::mem::take(&mut self.main)
         } else {
@@ -250,12 +285,19 @@ impl Tally {
         if held.items > 0 {
             *self.gone.entry(space).or_default() += held.items;
         }
-        held.items
+        self.flushed += held.items as usize;
     }
 
-    /// Forgets everything: all items were flushed.
-    pub(crate) fn clear(&mut self) {
+    /// Flushes an item alone.
+    pub(crate) fn flush_one(&mut self, space: Space, due: Due) {
+        self.take(space, due);
+        self.flushed += 1;
+    }
+
+    /// Flushes all items of the shard: so many have an entry.
+    pub(crate) fn flush_all(&mut self, items: usize) {
         *self = Tally::new(self.position);
+        self.flushed = items;
     }
 
     /// Compares the counts with those that were found, and with `gone` items of retired spaces that

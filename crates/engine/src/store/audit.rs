@@ -288,7 +288,7 @@ impl Walk {
                 Entry::Draft(bytes) => walk.draft_bytes += bytes as u64,
                 Entry::Item(layout) => {
                     let space = layout.space();
-                    let is_gone = store.is_flushed_in(segment.flushed, space);
+                    let is_gone = store.tally.is_flushed(segment.flushed, space);
                     if !is_gone {
                         tally.add(space, segment.due(layout.deadline));
                     }

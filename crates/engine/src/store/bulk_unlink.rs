@@ -42,7 +42,7 @@ impl Store {
         let enough = (self.index.items() / SHARE)
             .max(self.index.slots() / SLOTS_SHARE)
             .max(ITEMS_MIN);
-        let over = self.tally.over(now) as usize + self.flushed_items;
+        let over = self.tally.over(now) as usize + self.tally.flushed();
         if over < enough {
             return false;
         }
@@ -92,7 +92,7 @@ impl Store {
         let segment = self.log.segment(number);
         let items = u64::from(segment.items);
         if segment.flushed == Flushed::All {
-            self.flushed_items -= items as usize;
+            self.tally.take_all_flushed(items as usize);
         } else {
             let last = segment.due(segment.last_deadline);
             if segment.flushed != Flushed::None || !self.tally.take_over(items, last) {

@@ -58,7 +58,7 @@ impl Store {
             let entry = self.log.read(cursor);
             cursor += entry.total_bytes();
             if let Entry::Item(layout) = entry
-                && !self.is_flushed_in(flushed, layout.space())
+                && !self.tally.is_flushed(flushed, layout.space())
             {
                 let due = self.log.segment(number).due(layout.deadline);
                 self.tally.come_near(layout.space(), due);

@@ -27,13 +27,8 @@ impl Store {
             }
         }
         self.flush_unchecked(Flushed::All);
-        self.flushed_items = self.index.items() - self.unchecked_items();
-        self.tally.clear();
-    }
-
-    /// Items that were flushed and have not left.
-    pub(crate) fn flushed_items(&self) -> usize {
-        self.flushed_items
+        let items = self.index.items() - self.unchecked_items();
+        self.tally.flush_all(items);
     }
 
     /// Notes that items of a segment were flushed: without the lock that is not to be seen.
@@ -59,7 +54,7 @@ impl Store {
                 self.mark_flushed(segment, Flushed::Main);
             }
         }
-        self.flushed_items += self.tally.retire(Space::MAIN) as usize;
+        self.tally.retire(Space::MAIN);
     }
 
     /// Makes every item of a retired space a miss.
@@ -71,7 +66,7 @@ impl Store {
             return;
         }
         self.flush_extents(space);
-        self.flushed_items += self.tally.retire(space) as usize;
+        self.tally.retire(space);
     }
 
     /// Marks the extents whose item is in `space`: the bytes of a long item count as reclaimable at
@@ -81,8 +76,7 @@ impl Store {
         let extents: Vec<u32> = extents.collect();
         for number in extents {
             if let Some(due) = self.due_in_extent(number, space) {
-                self.tally.take(space, due);
-                self.flushed_items += 1;
+                self.tally.flush_one(space, due);
                 self.mark_flushed(number, Flushed::All);
             }
         }

@@ -177,7 +177,7 @@ impl Store {
         self.index.serialize(out);
         self.log.serialize(out);
         self.tally.serialize(out);
-        (self.flushed_items, self.purge_at).serialize(out);
+        self.purge_at.serialize(out);
         self.counting.serialize(out);
         self.serialize_marks(out);
     }
@@ -200,7 +200,7 @@ impl Store {
         }
         let pins = self.log.restore(from)?;
         self.tally = Serialize::deserialize(from)?;
-        (self.flushed_items, self.purge_at) = Serialize::deserialize(from)?;
+        self.purge_at = Serialize::deserialize(from)?;
         self.counting = Serialize::deserialize(from)?;
         self.restore_marks(from)?;
         let others: Vec<Space> = self.tally.others().collect();
