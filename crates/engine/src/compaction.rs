@@ -57,18 +57,18 @@ impl CompactionScan {
             memory_bytes: store.measured_bytes(),
             ..CompactionScan::default()
         };
-        for (number, segment) in store.segments() {
+        for (number, segment) in store.log().segments() {
             if Some(number) == except {
                 continue;
             }
             let (dead_bytes, dead_items) = segment.dead(now);
             scan.dead_bytes += dead_bytes + dead_items * ENTRY_BYTES;
-            if !store.can_be_emptied(number) {
+            if !store.log().can_be_emptied(number) {
                 continue;
             }
             if segment.is_all_dead(now) {
                 scan.all_dead = scan.all_dead.or(Some(number));
-            } else if !store.is_extent(number)
+            } else if !store.log().is_extent(number)
                 && dead_bytes > scan.deadest.map_or(0, |deadest| deadest.dead_bytes)
             {
                 scan.deadest = Some(Deadest {
@@ -117,16 +117,16 @@ impl Reclaimable {
     /// Looks at all segments.
     pub(crate) fn of(store: &Store, now: Instant) -> Reclaimable {
         let mut all = Reclaimable::default();
-        for (number, segment) in store.segments() {
+        for (number, segment) in store.log().segments() {
             all.held_bytes += segment.written_bytes();
-            if segment.is_all_dead(now) || store.is_extent(number) {
+            if segment.is_all_dead(now) || store.log().is_extent(number) {
                 continue;
             }
             let bytes = segment.dead_bytes(now);
             all.dead_bytes += bytes;
-            let can_be_sealed = segment.used == Use::Open && !store.is_pinned(number);
+            let can_be_sealed = segment.used == Use::Open && !store.log().is_pinned(number);
             let is_worth_it = bytes * WORTH_SHARE >= segment.written_bytes()
-                && (can_be_sealed || store.can_be_emptied(number));
+                && (can_be_sealed || store.log().can_be_emptied(number));
             let is_more = bytes > all.most.map_or(0, |(_, most)| most);
             if is_worth_it && is_more {
                 all.most = Some((number, bytes));
@@ -152,10 +152,10 @@ impl Reclaimable {
 /// The segment with the fewest live bytes, where a store waits for space and nothing may be evicted
 /// for it: unused ends count as well, unless they are very small.
 pub(crate) fn emptiest(store: &Store, now: Instant) -> Option<u32> {
-    let segment_bytes = store.segment_bytes();
+    let segment_bytes = store.log().segment_bytes();
     let waste = |&(number, segment): &(u32, &Segment)| {
         let (room, dead) = (segment.room_bytes(), segment.dead_bytes(now));
-        if store.is_extent(number) && !segment.is_all_dead(now) {
+        if store.log().is_extent(number) && !segment.is_all_dead(now) {
             let is_small = segment.written_bytes() - dead <= segment_bytes;
             return if is_small && dead * 4 >= room {
                 dead
@@ -170,8 +170,8 @@ pub(crate) fn emptiest(store: &Store, now: Instant) -> Option<u32> {
             0
         }
     };
-    let emptied = |&(number, _): &(u32, &Segment)| store.can_be_emptied(number);
-    let segments = store.segments().filter(emptied);
+    let emptied = |&(number, _): &(u32, &Segment)| store.log().can_be_emptied(number);
+    let segments = store.log().segments().filter(emptied);
     let segments = segments.map(|one| (one.0, waste(&one)));
     let emptiest = segments.max_by_key(|(_, waste)| *waste)?;
     (emptiest.1 > 0).then_some(emptiest.0)
@@ -179,5 +179,9 @@ pub(crate) fn emptiest(store: &Store, now: Instant) -> Option<u32> {
 
 /// A segment without live items, if there is one.
 pub(crate) fn all_dead(store: &Store, now: Instant) -> Option<u32> {
-    store.dead_segments(now).next().map(|(number, _)| number)
+    store
+        .log()
+        .dead_segments(now)
+        .next()
+        .map(|(number, _)| number)
 }

@@ -110,7 +110,7 @@ impl Allowance {
 /// Bytes that an insertion of `bytes` may copy: a segment at least.
 fn copies_for(bytes: usize, store: &Store) -> usize {
     let copies = (bytes * COPIES_PER_BYTE).min(COPY_BYTES_MAX);
-    copies.max(store.segment_bytes())
+    copies.max(store.log().segment_bytes())
 }
 
 /// Takes memory back for one shard.
@@ -229,7 +229,7 @@ impl Reclaimer {
         self.may_pack = true;
         if self.victim.is_none() {
             let wanted = self.free_wanted(store);
-            if store.available_segments(wanted) < wanted {
+            if store.log().available(wanted) < wanted {
                 self.choose(store, now);
             } else if self.ghosts_wanted > 0 {
                 self.enlarge_ghosts(store);
@@ -257,7 +257,7 @@ impl Reclaimer {
     fn leaves_to_maintenance(&self, store: &Store) -> bool {
         let victim = self.victim.as_ref();
         victim.is_some_and(|victim| victim.purpose == Purpose::Expire)
-            && store.available_segments(RESERVE) >= RESERVE
+            && store.log().available(RESERVE) >= RESERVE
     }
 
     /// Called each time this shard opens a segment while it has free memory: empties segments
@@ -266,13 +266,13 @@ impl Reclaimer {
     /// that few bytes are reclaimable when the first shard has to evict. A shard that holds much
     /// releases what it does not need.
     fn keep_tidy(&mut self, store: &mut Store, now: Instant) {
-        if !store.is_memory_short() {
+        if !store.log().is_budget_short() {
             self.is_tidying = self.compact_all_dead(store, now);
             return;
         }
-        if store.holds_much() {
+        if store.log().holds_much() {
             for _ in 0..GIVEN_BACK_PER_SEGMENT {
-                if store.free_segments() > RESERVE {
+                if store.log().free_segments() > RESERVE {
                     store.release_free();
                 }
             }
@@ -410,20 +410,20 @@ impl Reclaimer {
         // The segment that is being filled does not count: in a small cache it is a large part.
         let (small_with_open, small) = store.queue_bytes(Queue::Small);
         let all = small_with_open + store.queue_bytes(Queue::Main).0;
-        let share = small_bytes(all, store.small_percent(), store.few_items_bytes());
+        let share = small_bytes(all, store.log().small_percent(), store.few_items_bytes());
         let order = if small > share {
             [Queue::Small, Queue::Main]
         } else {
             [Queue::Main, Queue::Small]
         };
         let oldest = |queue: Queue| {
-            let sealed = store.sealed(queue);
+            let sealed = store.log().sealed(queue);
             let newest = sealed
                 .back()
                 .copied()
-                .filter(|&number| self.newest == Newest::Stays && store.is_extent(number));
+                .filter(|&number| self.newest == Newest::Stays && store.log().is_extent(number));
             let mut candidates = sealed.iter().copied();
-            candidates.find(|&number| Some(number) != newest && !store.is_pinned(number))
+            candidates.find(|&number| Some(number) != newest && !store.log().is_pinned(number))
         };
         order.into_iter().find_map(oldest)
     }
@@ -438,7 +438,7 @@ impl Reclaimer {
     fn note_scan(&mut self, store: &mut Store, scan: &CompactionScan, now: Instant) {
         let max = &mut store.counts.dead_at_eviction_max_ppm;
         *max = scan.dead_ppm().max(*max);
-        self.scanned = (now, store.buried_bytes());
+        self.scanned = (now, store.log().buried_bytes());
         self.evicted_at = Some(now);
     }
 
@@ -453,7 +453,7 @@ impl Reclaimer {
         };
         let (at, buried) = self.scanned;
         let is_recent = now.0 < at.0 + RESCAN_MS
-            && (store.buried_bytes() - buried) * RESCAN_SHARE < store.resident_bytes();
+            && (store.log().buried_bytes() - buried) * RESCAN_SHARE < store.log().resident_bytes();
         if is_recent {
             return;
         }
@@ -471,7 +471,7 @@ impl Reclaimer {
 
     /// Sees how much memory the ghosts should have for the number of items, within their share.
     fn plan_ghosts(&mut self, store: &Store) {
-        let most = store.resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
+        let most = store.log().resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
         let keys = store.all_items().min(most);
         if keys > self.ghosts.capacity() * 2 {
             self.ghosts_wanted = keys;
@@ -487,7 +487,7 @@ impl Reclaimer {
             0 => 0,
             keys => Ghosts::bytes_for(keys),
         };
-        RESERVE + ghost_bytes.div_ceil(store.segment_bytes())
+        RESERVE + ghost_bytes.div_ceil(store.log().segment_bytes())
     }
 
     /// Gives the ghosts the memory they should have, if it is there.
@@ -502,7 +502,7 @@ impl Reclaimer {
     }
 
     fn set_victim(&mut self, store: &Store, segment: u32, purpose: Purpose, dead_ppm: u64) {
-        let (cursor, _) = store.bounds(segment);
+        let (cursor, _) = store.log().bounds(segment);
         self.victim = Some(Victim {
             segment,
             cursor,
@@ -516,11 +516,11 @@ impl Reclaimer {
         let Some(mut victim) = self.victim else {
             return;
         };
-        if store.is_unlinked(victim.segment) {
+        if store.index().is_unlinked(victim.segment) {
             self.process_unlinked(store, victim, allowance, now);
             return;
         }
-        let (_, end) = store.bounds(victim.segment);
+        let (_, end) = store.log().bounds(victim.segment);
         let mut loaded = [(Entry::Hole(0), 0); ENTRIES_AHEAD];
         let mut done_bytes = 0;
         while victim.cursor < end {
@@ -591,9 +591,9 @@ impl Reclaimer {
             store.remove_expired(located, now);
             return false;
         }
-        let queue = store.segment(victim.segment).queue;
+        let queue = store.log().segment(victim.segment).queue;
         let frequency = store.frequency(located);
-        let (memory, bytes) = (store.resident_bytes(), located.layout.total_bytes());
+        let (memory, bytes) = (store.log().resident_bytes(), located.layout.total_bytes());
         let reads_needed = reads_needed(queue, bytes, memory, store.all_items());
         let (queue, frequency) = match (victim.purpose, queue) {
             (Purpose::Compact | Purpose::Expire | Purpose::Pack, queue) => (queue, frequency),
@@ -608,7 +608,7 @@ impl Reclaimer {
             (Purpose::Evict, Queue::Main) => (Queue::Main, frequency - reads_needed),
         };
         // An extent holds nothing else, so it changes its queue as it lies, without a copy.
-        if victim.purpose == Purpose::Evict && store.is_extent(victim.segment) {
+        if victim.purpose == Purpose::Evict && store.log().is_extent(victim.segment) {
             store.requeue(located, queue, frequency);
             return true;
         }

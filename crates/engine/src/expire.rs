@@ -67,7 +67,7 @@ impl Store {
     pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {
         located.layout.deadline.has_passed(now)
             || self.is_flushed(located)
-            || self.is_in_bulk_unlink(located.segment)
+            || self.index().is_in_bulk_unlink(located.segment)
     }
 
     /// Removes an expired item that was requested.
@@ -130,7 +130,7 @@ impl Overdue {
     /// Looks at all segments.
     pub(crate) fn of(store: &Store, now: Instant) -> Overdue {
         let mut overdue = Overdue::default();
-        for (number, segment) in store.segments() {
+        for (number, segment) in store.log().segments() {
             overdue.held_bytes += segment.written_bytes();
             if segment.is_all_dead(now) {
                 continue;
@@ -138,9 +138,9 @@ impl Overdue {
             let bytes = segment.overdue_bytes(now);
             overdue.overdue_bytes += bytes;
             let is_more = |than: Option<(u32, usize)>| bytes > than.map_or(0, |(_, most)| most);
-            let is_open = segment.used == Use::Open && !store.is_pinned(number);
+            let is_open = segment.used == Use::Open && !store.log().is_pinned(number);
             let is_worth_sealing = is_open && bytes * SEALED_SHARE >= segment.written_bytes();
-            if !is_worth_sealing && !store.can_be_emptied(number) {
+            if !is_worth_sealing && !store.log().can_be_emptied(number) {
                 continue;
             }
             if is_more(overdue.most) {
@@ -237,7 +237,7 @@ impl Sweep {
             return;
         }
         self.next_at = Instant(now.0 + STEP_MS);
-        let buckets = store.buckets();
+        let buckets = store.index().buckets();
         let looked_at = (buckets / STEPS_PER_ROUND).clamp(BUCKETS_MIN, BUCKETS_MAX);
         for _ in 0..looked_at.min(buckets) {
             // The index may have shrunk since the last step.

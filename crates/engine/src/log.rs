@@ -286,6 +286,29 @@ impl Log {
         (segment as usize) << self.arena.segment_shift()
     }
 
+    /// The segments that may hold items, with their numbers.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (u32, &Segment)> {
+        self.in_use().map(|number| (number, self.segment(number)))
+    }
+
+    /// The segments without live items that can be emptied.
+    pub(crate) fn dead_segments(&self, now: Instant) -> impl Iterator<Item = (u32, &Segment)> {
+        self.segments().filter(move |(number, segment)| {
+            segment.is_all_dead(now) && self.can_be_emptied(*number)
+        })
+    }
+
+    /// Whether the segment can be emptied: it is full, and has no lock-free readers.
+    pub(crate) fn can_be_emptied(&self, segment: u32) -> bool {
+        self.segment(segment).used == Use::Sealed && !self.is_pinned(segment)
+    }
+
+    /// The offsets at which a segment begins and its last entry ends.
+    pub(crate) fn bounds(&self, segment: u32) -> (usize, usize) {
+        let start = self.start_of(segment);
+        (start, start + self.segment(segment).written_bytes())
+    }
+
     /// Reads the entry at `offset`.
     #[inline(always)]
     pub(crate) fn read(&self, offset: usize) -> Entry {

@@ -41,7 +41,7 @@ impl Shard {
                 let Some(room) = room else {
                     return Err(self.store.refuse());
                 };
-                let taken = spec.total_bytes(self.store.segment(room.segment).encoding());
+                let taken = spec.total_bytes(self.store.log().segment(room.segment).encoding());
                 self.store.waste_room(room, taken - bytes);
                 Room {
                     offset: room.offset + (taken - bytes),
@@ -72,7 +72,7 @@ impl Shard {
 
     fn draft_at(&self, room: Room, prefix_bytes: usize, value_bytes: usize, key: Key<'_>) -> Draft {
         Draft::new(
-            self.store.arena(),
+            self.store.log().arena(),
             room.segment,
             room.offset,
             prefix_bytes,
@@ -89,7 +89,7 @@ impl Shard {
         options: &SetOptions,
         now: Instant,
     ) -> Result<Stored, Error> {
-        let segment = self.store.segment(draft.segment);
+        let segment = self.store.log().segment(draft.segment);
         let is_flushed = self.store.tally.is_flushed(segment.flushed, key.space());
         if is_flushed || !segment.accepts(options.deadline) {
             return self.set_anywhere(key, Hint::Unknown, draft.value_mut(), options, now);

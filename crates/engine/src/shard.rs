@@ -95,7 +95,7 @@ impl Shard {
     /// write ends with it.
     #[inline]
     pub(crate) fn end(&mut self, now: Instant) {
-        if self.due_bytes > 0 || self.store.may_have_emptied() {
+        if self.due_bytes > 0 || self.store.log().may_have_emptied() {
             self.reclaim(now);
         }
     }
@@ -108,7 +108,7 @@ impl Shard {
         if self.due_bytes > 0 {
             let bytes = std::mem::take(&mut self.due_bytes);
             self.reclaimer.step(&mut self.store, bytes, now);
-            if self.store.tally.has_gone() && self.store.is_memory_short() {
+            if self.store.tally.has_gone() && self.store.log().is_budget_short() {
                 self.store.purge(PURGED_PER_INSERT);
             }
         }
@@ -138,7 +138,7 @@ impl Shard {
 
     fn set_flush_at(&mut self, at: Option<Instant>) {
         self.flush_at = at;
-        self.store.metadata().set_flush_at(at);
+        self.store.log().metadata().set_flush_at(at);
     }
 
     /// A version no item of this shard had before.
@@ -148,7 +148,7 @@ impl Shard {
             // Ahead, so that the next process, if it restores this shard, assigns none of them
             // again.
             self.versions_upto = self.version + VERSIONS_AHEAD * self.version_step;
-            self.store.metadata().set_versions(self.versions_upto);
+            self.store.log().metadata().set_versions(self.versions_upto);
         }
         self.version
     }
@@ -179,7 +179,7 @@ impl Shard {
     /// Notes exactly which versions were given out.
     pub(crate) fn note_versions(&mut self) {
         self.versions_upto = self.version;
-        self.store.metadata().set_versions(self.version);
+        self.store.log().metadata().set_versions(self.version);
     }
 
     /// Finds a live item and counts the use: a whole operation, it needs no `begin` and no `end`.
@@ -407,7 +407,7 @@ impl Shard {
     ) -> Result<Option<Located>, Error> {
         let was_there = old.is_some();
         let queue = match &old {
-            Some(old) => self.store.segment(old.segment).queue,
+            Some(old) => self.store.log().segment(old.segment).queue,
             None => self.reclaimer.queue_for_new(key.hash()),
         };
         let taken = Spec {
@@ -442,7 +442,7 @@ impl Shard {
                 _ => self.put_elsewhere(key, old, spec, 0, content, now),
             };
         };
-        let bytes = taken.total_bytes(self.store.segment(room.segment).encoding());
+        let bytes = taken.total_bytes(self.store.log().segment(room.segment).encoding());
         if is_gone && !matches!(content, Content::Bytes(_)) {
             self.store.waste_room(room, bytes);
             return Ok(None);
@@ -655,7 +655,7 @@ impl Shard {
         copy_bytes: &mut usize,
         now: Instant,
     ) -> Reclaimed {
-        let segments = bytes.div_ceil(self.store.segment_bytes()) + FREE_BESIDE;
+        let segments = bytes.div_ceil(self.store.log().segment_bytes()) + FREE_BESIDE;
         self.reclaimer
             .free_some(&mut self.store, segments, copy_bytes, now)
     }

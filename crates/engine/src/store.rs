@@ -1,8 +1,8 @@
 //! Store: keeps index and log consistent.
 //!
 //! Every entry of the index points to one live item of the log and every live item has one entry.
-//! All code that adds, moves or removes items goes through here, because index and log are private
-//! to this module; its children have the methods that eviction, background maintenance, listings
+//! All code that adds, moves or removes items goes through here, because only this module changes
+//! index and log; its children have the methods that eviction, background maintenance, listings
 //! and sums need. Client operations are in `shard.rs`, eviction in `evict.rs`, expiration in
 //! `expire.rs`.
 //!
@@ -28,11 +28,10 @@ mod audit; // exact contents, counted entry by entry
 pub use self::audit::{Audit, Inconsistency};
 pub(crate) use self::packing::Form;
 pub(crate) use self::{audit::equal, sums::SumBudget};
+use self::{counting::Counting, sums::Sums};
 pub(crate) use self::{unchecked::CheckProgress, unchecked::Rebuilt};
 
-use std::sync::Arc;
-
-use crate::arena::{Arena, Pinner};
+use crate::arena::Pinner;
 use crate::clock::{Deadline, Instant};
 use crate::deadline_encoding::DeadlineEncoding;
 use crate::error::Error;
@@ -40,13 +39,12 @@ use crate::index::{Index, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
-use crate::metadata::Metadata;
 use crate::observer::{Happened, Report};
 use crate::options::{End, Splice};
 use crate::outcome::Item;
 use crate::segment::{Flushed, Stream};
 use crate::stats::ReclaimLag;
-use crate::table::{Candidate, Table};
+use crate::table::Candidate;
 use crate::tally::Tally;
 use crate::timer_wheel::WheelPosition;
 
@@ -107,9 +105,8 @@ pub(crate) struct Store {
     pub(crate) tally: Tally,
     /// The bucket that is purged next.
     purge_at: usize,
-    /// The segment that is looked at next for deadlines that have come near, if some may have.
-    counting: Option<u32>,
-    sum_place: sums::SumPlace,
+    counting: Counting,
+    sums: Sums,
     /// When it looks again whether very much has died at once.
     no_bulk_unlink_until: Instant,
     /// Whether nothing may be evicted.
@@ -129,14 +126,26 @@ impl Store {
             counts: Counts::default(),
             report,
             tally: Tally::new(WheelPosition::new()),
-            counting: None,
-            sum_place: sums::SumPlace::default(),
+            counting: Counting::default(),
+            sums: Sums::default(),
             no_bulk_unlink_until: Instant(0),
             purge_at: 0,
             never_evicts: false,
             unchecked: None,
             packing: None,
         }
+    }
+
+    /// How keys are found. Only the store changes it.
+    #[inline]
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Where the items lie. Only the store changes it.
+    #[inline]
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
     }
 
     /// Stored items, including expired ones that were not found yet.
@@ -577,19 +586,21 @@ impl Store {
         self.index.reset_fetched(slot);
     }
 
-    /// The memory of the index, which hints read.
-    pub(crate) fn table(&self) -> &Arc<Table> {
-        self.index.table()
+    /// Turns the timer wheels to `now`, and goes through one segment for deadlines that have come
+    /// near; whether others are still to be looked at.
+    pub(crate) fn count_deadlines(&mut self, now: Instant) -> bool {
+        self.counting.step(&mut self.log, &mut self.tally, now)
     }
 
-    /// The memory that drafts and handles use without the shard's lock.
-    pub(crate) fn arena(&self) -> &Arc<Arena> {
-        self.log.arena()
+    /// Computes missing checksums, from where the last call ended; returns whether it reached the
+    /// last segment.
+    pub(crate) fn make_sums(&mut self, budget: &mut SumBudget) -> bool {
+        self.sums.make(&self.log, budget)
     }
 
-    /// The shard's metadata, which outlives the process beside its items.
-    pub(crate) fn metadata(&self) -> &Metadata {
-        self.log.metadata()
+    /// Whether all blocks that have a checksum agree with it. Cost: a look at every byte.
+    pub(crate) fn agrees_with_sums(&self) -> bool {
+        sums::agree(&self.log)
     }
 
     /// Changes header bytes of an item in place.

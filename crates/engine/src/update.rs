@@ -199,10 +199,10 @@ impl Shard {
             limits.check(self.store.spec_of(old).kind, value_bytes + more)?;
         }
         let mut looks = 0..PIN_LOOKS;
-        while self.store.is_pinned(old.segment) && looks.next().is_some() {
+        while self.store.log().is_pinned(old.segment) && looks.next().is_some() {
             std::hint::spin_loop();
         }
-        if !self.store.is_pinned(old.segment)
+        if !self.store.log().is_pinned(old.segment)
             && (self.store.can_edit(old, more, deadline)
                 || self
                     .reclaimer

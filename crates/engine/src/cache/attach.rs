@@ -336,7 +336,7 @@ impl StateFile {
         let mut from = Deserializer::of(known);
         let living = options.spaces.as_deref();
         let mut one = |store: &mut Store| {
-            let found = store.metadata().shard()?;
+            let found = store.log().metadata().shard()?;
             let (rebuilt, pins) = store.restore(&mut from, living, now)?;
             let (reclaimer, due_bytes) = <(Reclaimer, usize)>::deserialize(&mut from)?;
             if !store.take_memory(reclaimer.ghost_bytes()) {
@@ -378,6 +378,7 @@ impl StateFile {
         let living = options.spaces.as_deref();
         let one = |store: &mut Store| {
             let found = store
+                .log()
                 .metadata()
                 .shard()
                 .ok_or("a shard's metadata is damaged")?;

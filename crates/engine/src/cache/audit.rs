@@ -36,7 +36,7 @@ pub(super) fn audit(shards: &Shards, training_bytes: usize) -> Result<Audit, Inc
     });
     outcome?;
     let mut held = 0;
-    shards.each(|shard| held += shard.store.held_bytes());
+    shards.each(|shard| held += shard.store.log().held_bytes());
     let own = partitions.clone().map(|kept| kept.budget.held());
     let known = memory.budget().held() + own.sum::<usize>();
     equal("bytes held by all", known as u64, held as u64)?;

@@ -288,7 +288,10 @@ impl Build<'_> {
 
     /// Shard `number` over a store, of which the insights see keys with parts below `below`.
     fn cell(&self, number: usize, geometry: &Geometry, store: Store, below: u32) -> ShardCell {
-        let (table, arena) = (Arc::clone(store.table()), Arc::clone(store.arena()));
+        let (table, arena) = (
+            Arc::clone(store.index().table()),
+            Arc::clone(store.log().arena()),
+        );
         let version = self.first_version + number as u64;
         let hot = Hot::new(geometry.hot_keys(), self.seed ^ version, self.now);
         let hot = Arc::new(HotList::new(hot));

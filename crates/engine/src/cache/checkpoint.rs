@@ -56,7 +56,7 @@ impl<'c> Checkpoint<'c> {
         }
         insight.serialize(&mut out);
         attached.live_header().stop(shards.now());
-        if locks.iter().all(|shard| shard.store.is_quiescent()) {
+        if locks.iter().all(|shard| shard.store.log().is_quiescent()) {
             // Without it the next process looks at every item.
             let _ = attached.dir().write_checkpoint(attached.id(), &out.bytes);
         }
@@ -136,7 +136,7 @@ fn lock_all(shards: &Shards) -> Vec<Locked<'_>> {
     let lock = || -> Vec<Locked<'_>> { shards.iter().map(ShardCell::lock_beside_claims).collect() };
     for _ in 0..QUIESCE_TRIES {
         let locks = lock();
-        if locks.iter().all(|shard| shard.store.is_quiescent()) {
+        if locks.iter().all(|shard| shard.store.log().is_quiescent()) {
             return locks;
         }
         drop(locks);

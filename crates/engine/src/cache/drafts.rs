@@ -193,10 +193,10 @@ impl Cache {
         let extent_bytes = extent_bytes(item_bytes, segment_bytes);
         let kept = number.checked_sub(self.shards.sharing());
         let mut shard = cell.lock_beside_claims();
-        if kept.is_some() && !shard.store.may_ever_take(extent_bytes) {
+        if kept.is_some() && !shard.store.log().may_ever_take(extent_bytes) {
             return Err(refusal(&mut shard, is_trial));
         }
-        let is_shared = kept.is_none() && !shard.store.counts(extent_bytes);
+        let is_shared = kept.is_none() && !shard.store.log().counts(extent_bytes);
         drop(shard);
         let budget = {
             let memory = self.shards.memory();
@@ -311,7 +311,7 @@ impl Cache {
         // In a no-eviction partition, a value for which there is not enough takes nothing from
         // others. It has gathered more than it needs while no addresses are free for its extent.
         let missing = reservation.extent_bytes.saturating_sub(gathered);
-        let is_enough = shard.store.may_take(missing);
+        let is_enough = shard.store.log().may_take(missing);
         is_enough && shard.store.pledge(bytes, &mut reservation.pledge)
     }
 
@@ -342,8 +342,8 @@ impl Cache {
         if donors.is_pressing {
             shard.set_newest(Newest::MayLeave);
         }
-        let floor = shard.store.share_bytes() / FLOOR_SHARE;
-        if is_own || donors.is_pressing || shard.store.resident_bytes() > floor {
+        let floor = shard.store.log().share_bytes() / FLOOR_SHARE;
+        if is_own || donors.is_pressing || shard.store.log().resident_bytes() > floor {
             let reclaimed = shard.reclaim_some(bytes, &mut reservation.copy_bytes, now);
             shard.set_newest(Newest::Stays);
             if reclaimed.is_any {
@@ -420,7 +420,7 @@ impl Cache {
         let mut shard = self.shards[number].lock_beside_claims();
         shard.begin(now);
         let oldest = shard.reclaimer.oldest(&shard.store);
-        let is_long = oldest.is_some_and(|oldest| shard.store.is_extent(oldest));
+        let is_long = oldest.is_some_and(|oldest| shard.store.log().is_extent(oldest));
         let bytes = if is_long { 1 } else { bytes };
         shard.reclaim_some(bytes, &mut reservation.copy_bytes, now)
     }
@@ -431,7 +431,7 @@ impl Cache {
         let oldest = cells.filter_map(|(number, cell)| {
             let shard = cell.lock_beside_claims();
             let oldest = shard.reclaimer.oldest(&shard.store)?;
-            Some((shard.store.segment(oldest).encoding().base_ms, number))
+            Some((shard.store.log().segment(oldest).encoding().base_ms, number))
         });
         oldest.min().map(|(_, number)| number)
     }

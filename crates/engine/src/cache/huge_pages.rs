@@ -16,7 +16,7 @@ pub(super) fn use_one(shards: &Shards) -> bool {
         return false;
     }
     let now = shards.now();
-    let is_growing = |cell: &ShardCell| cell.lock_beside_claims().store.is_growing(now);
+    let is_growing = |cell: &ShardCell| cell.lock_beside_claims().store.log().is_growing(now);
     if shards.iter().any(is_growing) {
         return false;
     }

@@ -203,7 +203,7 @@ fn draw<'s>(
         let facts = store.facts(&located, now);
         (facts.space == space && !store.is_over(&located, now)).then_some(facts)
     };
-    let slots = store.slots() as u64;
+    let slots = store.index().slots() as u64;
     for _ in 0..DRAWS_MAX {
         let facts = facts_at(draws.below(slots));
         if facts.is_some() {

@@ -71,7 +71,7 @@ impl NoEvictionPartition {
         let mut stats = Stats::default();
         shard.add_to(&mut stats, now);
         let segment_bytes = 1 << self.geometry.segment_shift;
-        let idle = self.budget.left() + shard.store.free_segments() * segment_bytes;
+        let idle = self.budget.left() + shard.store.log().free_segments() * segment_bytes;
         let used = (self.bytes - idle) as u64;
         NoEvictionStats {
             memory_bytes: self.bytes as u64,

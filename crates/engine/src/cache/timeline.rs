@@ -104,7 +104,7 @@ struct ExpiringItems {
 /// Copies a shard's expiry histograms; returns the amount that does not expire.
 fn copy_out(shard: &Shard, bins: &mut Vec<ExpiringItems>) -> Amount {
     let mut never = Amount::default();
-    for (_, segment) in shard.store.segments() {
+    for (_, segment) in shard.store.log().segments() {
         let held = segment
             .written_bytes()
             .saturating_sub(segment.hole_bytes())

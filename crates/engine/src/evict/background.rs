@@ -69,7 +69,7 @@ impl Reclaimer {
                 if store.begin_bulk_unlink(now) {
                     return true;
                 }
-                let is_needed = store.never_evicts() && store.is_memory_short();
+                let is_needed = store.never_evicts() && store.log().is_budget_short();
                 let is_chosen = self.compact_unlinked(store)
                     || if (effort.release && effort.begins) || is_needed {
                         self.compact(store, &CompactionScan::of(store, None, now))
@@ -108,7 +108,7 @@ impl Reclaimer {
     /// there is space for its live items; returns whether it did.
     fn expire(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTING_MS);
-        if is_evicting || store.available_segments(EXPIRE_RESERVE) < EXPIRE_RESERVE {
+        if is_evicting || store.log().available(EXPIRE_RESERVE) < EXPIRE_RESERVE {
             return false;
         }
         let Some(segment) = Overdue::of(store, now).worth_emptying(effort.expire) else {
@@ -124,13 +124,13 @@ impl Reclaimer {
     /// between, so that it costs little at any time.
     fn reclaim(&mut self, store: &mut Store, now: Instant) -> bool {
         let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTED_MS);
-        if now < self.reclaim_at || is_evicting || store.available_segments(RESERVE) < RESERVE {
+        if now < self.reclaim_at || is_evicting || store.log().available(RESERVE) < RESERVE {
             return false;
         }
         let found = Reclaimable::of(store, now).worth_emptying();
         if let Some((segment, pause_ms)) = found {
             self.reclaim_at = Instant(now.0 + pause_ms);
-            let has_room = store.available_segments(EXPIRE_RESERVE) == EXPIRE_RESERVE;
+            let has_room = store.log().available(EXPIRE_RESERVE) == EXPIRE_RESERVE;
             let purpose = match has_room {
                 true => Purpose::Expire,
                 false => Purpose::Compact,
@@ -155,7 +155,7 @@ impl Reclaimer {
     fn compact_unlinked(&mut self, store: &mut Store) -> bool {
         let unlinked = store.next_unlinked();
         // Remaining readers hold no lock; their pins keep the segment from being reused.
-        let unlinked = unlinked.filter(|&number| store.segment(number).used == Use::Sealed);
+        let unlinked = unlinked.filter(|&number| store.log().segment(number).used == Use::Sealed);
         if let Some(segment) = unlinked {
             self.set_victim(store, segment, Purpose::Compact, 0);
         }
@@ -171,7 +171,7 @@ impl Reclaimer {
         allowance: &mut Allowance,
         now: Instant,
     ) {
-        let (begin, end) = (victim.cursor, store.bounds(victim.segment).1);
+        let (begin, end) = (victim.cursor, store.log().bounds(victim.segment).1);
         if store.remove_all_unlinked(victim.segment, now) {
             allowance.entries = allowance.entries.saturating_sub(ENTRIES_PER_SEGMENT);
             victim.cursor = end;
@@ -204,10 +204,10 @@ impl Reclaimer {
         let compacts = self
             .victim
             .is_some_and(|one| one.purpose == Purpose::Compact);
-        let flow = match compacts && store.available_segments(RESERVE) < RESERVE {
+        let flow = match compacts && store.log().available(RESERVE) < RESERVE {
             // With few segments, writing moved items beside new ones takes no further segment.
             true => Flow::Fresh,
-            false => flow_of(&located.layout, store.segment(located.segment), now),
+            false => flow_of(&located.layout, store.log().segment(located.segment), now),
         };
         let stream = Stream { queue, flow };
         let is_moved = store.move_to(located, stream, frequency, self.form(), now);

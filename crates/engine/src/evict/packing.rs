@@ -48,7 +48,7 @@ impl Reclaimer {
             return false;
         }
         let all = store.queue_bytes(Queue::Small).0 + store.queue_bytes(Queue::Main).0;
-        let share = small_bytes(all, store.small_percent(), store.few_items_bytes());
+        let share = small_bytes(all, store.log().small_percent(), store.few_items_bytes());
         let is_much = store.queue_bytes(Queue::Small).1 > SMALL_SHARES * share;
         let queues: &[Queue] = match is_much {
             true => &[Queue::Main, Queue::Small],
@@ -64,8 +64,8 @@ impl Reclaimer {
         effort: Effort,
         now: Instant,
     ) -> bool {
-        let is_wanted = store.packs() && (effort.release || store.is_memory_short());
-        if !is_wanted || now < self.pack_at || store.available_segments(FREE_BESIDE) < FREE_BESIDE {
+        let is_wanted = store.packs() && (effort.release || store.log().is_budget_short());
+        if !is_wanted || now < self.pack_at || store.log().available(FREE_BESIDE) < FREE_BESIDE {
             return false;
         }
         self.pack_at = Instant(now.0 + PAUSE_MS);
@@ -75,9 +75,11 @@ impl Reclaimer {
     fn pack_of(&mut self, store: &mut Store, queues: &[Queue]) -> bool {
         let mut looks = 0;
         for &queue in queues {
-            for at in 0..store.sealed(queue).len() {
-                let segment = store.sealed(queue)[at];
-                if store.is_extent(segment) || store.is_pinned(segment) || store.is_looked(segment)
+            for at in 0..store.log().sealed(queue).len() {
+                let segment = store.log().sealed(queue)[at];
+                if store.log().is_extent(segment)
+                    || store.log().is_pinned(segment)
+                    || store.is_looked(segment)
                 {
                     continue;
                 }

@@ -92,7 +92,7 @@ impl Reclaimer {
         let mut reclaimed = Reclaimed::default();
         while reclaimed.bytes < bytes {
             let released = match store.release_piece() {
-                0 if store.never_evicts() || store.free_segments() > RESERVE => {
+                0 if store.never_evicts() || store.log().free_segments() > RESERVE => {
                     store.release_segment()
                 }
                 bytes => bytes,
@@ -132,7 +132,7 @@ impl Reclaimer {
         while reclaimed < bytes && !allowance.is_used_up(0) && self.compact_all_dead(store, now) {
             self.process(store, &mut allowance, now);
             reclaimed += match store.release_piece() {
-                0 if store.free_segments() > RESERVE => store.release_segment(),
+                0 if store.log().free_segments() > RESERVE => store.release_segment(),
                 bytes => bytes,
             };
         }
@@ -151,7 +151,7 @@ impl Reclaimer {
         self.leave_packing();
         let mut allowance = Allowance::for_room(*copy_bytes);
         let mut reclaimed = Reclaimed::default();
-        while store.available_segments(segments) < segments && !allowance.is_used_up(0) {
+        while store.log().available(segments) < segments && !allowance.is_used_up(0) {
             self.see_to_victim(store, now);
             if self.victim.is_none() {
                 if store.check_next(now) {
@@ -176,20 +176,24 @@ impl Reclaimer {
         now: Instant,
     ) {
         self.leave_packing();
-        let target = store.resident_bytes().saturating_sub(bytes).max(floor);
+        let target = store
+            .log()
+            .resident_bytes()
+            .saturating_sub(bytes)
+            .max(floor);
         self.newest = if floor == 0 {
             Newest::MayLeave
         } else {
             Newest::Stays
         };
-        while store.resident_bytes() > target {
+        while store.log().resident_bytes() > target {
             if store.release_free() {
                 continue;
             }
             if self.victim.is_none() {
                 self.choose(store, now);
             }
-            let mut copy_bytes = store.segment_bytes();
+            let mut copy_bytes = store.log().segment_bytes();
             if !self.finish_victim(store, &mut copy_bytes, now) && !store.check_next(now) {
                 break;
             }
@@ -234,7 +238,7 @@ impl Reclaimer {
         spec: &Spec,
         now: Instant,
     ) -> Option<Room> {
-        let mut copy_bytes = 2 * store.segment_bytes();
+        let mut copy_bytes = 2 * store.log().segment_bytes();
         for _ in 0..ROUNDS_MAX {
             if let Some(room) = store.take_room(queue.into(), spec, now) {
                 return Some(room);

@@ -313,7 +313,7 @@ mod tests {
         }
         assert!(cache.stats().evicted > 10_000);
         let mut held = Vec::new();
-        cache.each_shard(|shard| held.push(shard.store.resident_bytes()));
+        cache.each_shard(|shard| held.push(shard.store.log().resident_bytes()));
         let mean = held.iter().sum::<usize>() / held.len();
         assert!(mean > MEMORY / 4 * 9 / 10, "{held:?}");
         let is_even = |bytes: &usize| bytes.abs_diff(mean) < mean / 16;

@@ -46,8 +46,8 @@ impl Store {
         if over < enough {
             return false;
         }
-        let dead = self.dead_segments(now);
-        let dead: Vec<_> = dead.filter(|one| !self.is_extent(one.0)).collect();
+        let dead = self.log.dead_segments(now);
+        let dead: Vec<_> = dead.filter(|one| !self.log.is_extent(one.0)).collect();
         let items: usize = dead.iter().map(|one| one.1.items as usize).sum();
         if items < enough {
             return false;
@@ -56,12 +56,6 @@ impl Store {
         let shift = self.log.arena().segment_shift();
         self.index.begin_bulk_unlink(segments, shift);
         true
-    }
-
-    /// Whether the items of a segment are of a bulk unlink.
-    #[inline]
-    pub(crate) fn is_in_bulk_unlink(&self, segment: u32) -> bool {
-        self.index.is_in_bulk_unlink(segment)
     }
 
     /// Removes entries of the bulk unlink in the next `buckets` buckets; `false` if there are none.
@@ -79,11 +73,6 @@ impl Store {
     /// A segment whose items have left the index, each of them once.
     pub(crate) fn next_unlinked(&mut self) -> Option<u32> {
         self.index.next_unlinked()
-    }
-
-    /// Whether all items of a segment have left the index together.
-    pub(crate) fn is_unlinked(&self, segment: u32) -> bool {
-        self.index.is_unlinked(segment)
     }
 
     /// Takes all items of an unlinked segment out of the counts without a look at one of them;
@@ -116,7 +105,7 @@ impl Store {
         entries: usize,
         now: Instant,
     ) -> usize {
-        let (mut at, (_, end)) = (from, self.bounds(segment));
+        let (mut at, (_, end)) = (from, self.log.bounds(segment));
         for _ in 0..entries {
             if at >= end {
                 break;

@@ -7,62 +7,72 @@
 //!
 //! Why: docs/decisions/0037. Tests: tests/counting.rs.
 
-use super::Store;
 use crate::clock::Instant;
 use crate::item::Entry;
+use crate::log::Log;
 use crate::segment::Use;
+use crate::serialize::serialize;
+use crate::tally::Tally;
 
-impl Store {
+/// How far the search for near deadlines has come.
+#[derive(Debug, Default)]
+pub(super) struct Counting {
+    /// The segment that is looked at next, if the horizon has moved since all were.
+    next: Option<u32>,
+}
+
+serialize!(Counting { next });
+
+impl Counting {
     /// Turns the timer wheels to `now`, and goes through one segment for deadlines that have come
     /// near; whether others are still to be looked at.
-    pub(crate) fn count_deadlines(&mut self, now: Instant) -> bool {
-        self.tally.turn(now);
-        if self.counting.is_none() && self.tally.look_further() {
-            self.log.set_horizon(self.tally.position().horizon());
-            self.counting = Some(0);
+    pub(super) fn step(&mut self, log: &mut Log, tally: &mut Tally, now: Instant) -> bool {
+        tally.turn(now);
+        if self.next.is_none() && tally.look_further() {
+            log.set_horizon(tally.position().horizon());
+            self.next = Some(0);
         }
-        while let Some(number) = self.counting {
-            if number as usize >= self.log.table_len() {
-                self.counting = None;
+        while let Some(number) = self.next {
+            if number as usize >= log.table_len() {
+                self.next = None;
                 break;
             }
-            self.counting = Some(number + 1);
-            if self.bring_near(number) {
+            self.next = Some(number + 1);
+            if bring_near(number, log, tally) {
                 return true;
             }
         }
         false
     }
+}
 
-    /// Gives a segment the horizon that it should have; whether its items had to be looked at.
-    fn bring_near(&mut self, number: u32) -> bool {
-        let position = self.tally.position();
-        let segment = self.log.segment(number);
-        let is_used = matches!(segment.used, Use::Open | Use::Sealed);
-        if !is_used || segment.horizon == position.horizon() {
-            return false;
-        }
-        let (from, until) = position.between();
-        let is_looked_at = segment.may_end_between(from, until);
-        if is_looked_at {
-            self.count_items_of(number);
-        }
-        self.log.segment_mut(number).horizon = position.horizon();
-        is_looked_at
+/// Gives a segment the horizon that it should have; whether its items had to be looked at.
+fn bring_near(number: u32, log: &mut Log, tally: &mut Tally) -> bool {
+    let position = tally.position();
+    let segment = log.segment(number);
+    let is_used = matches!(segment.used, Use::Open | Use::Sealed);
+    if !is_used || segment.horizon == position.horizon() {
+        return false;
     }
+    let (from, until) = position.between();
+    let is_looked_at = segment.may_end_between(from, until);
+    if is_looked_at {
+        count_items_of(number, log, tally);
+    }
+    log.segment_mut(number).horizon = position.horizon();
+    is_looked_at
+}
 
-    fn count_items_of(&mut self, number: u32) {
-        let flushed = self.log.segment(number).flushed;
-        let (mut cursor, end) = self.bounds(number);
-        while cursor < end {
-            let entry = self.log.read(cursor);
-            cursor += entry.total_bytes();
-            if let Entry::Item(layout) = entry
-                && !self.tally.is_flushed(flushed, layout.space())
-            {
-                let due = self.log.segment(number).due(layout.deadline);
-                self.tally.come_near(layout.space(), due);
-            }
+fn count_items_of(number: u32, log: &Log, tally: &mut Tally) {
+    let segment = log.segment(number);
+    let (mut cursor, end) = log.bounds(number);
+    while cursor < end {
+        let entry = log.read(cursor);
+        cursor += entry.total_bytes();
+        if let Entry::Item(layout) = entry
+            && !tally.is_flushed(segment.flushed, layout.space())
+        {
+            tally.come_near(layout.space(), segment.due(layout.deadline));
         }
     }
 }

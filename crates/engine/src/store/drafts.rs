@@ -47,26 +47,6 @@ impl Store {
         Some(self.log.fit_extent(extent, queue, bytes, encoding, now))
     }
 
-    /// Whether so much may be taken beside the compaction reserve.
-    pub(crate) fn may_take(&self, bytes: usize) -> bool {
-        self.log.may_take(bytes)
-    }
-
-    /// Whether that can ever be.
-    pub(crate) fn may_ever_take(&self, bytes: usize) -> bool {
-        self.log.may_ever_take(bytes)
-    }
-
-    /// This shard's share of all memory, in bytes.
-    pub(crate) fn share_bytes(&self) -> usize {
-        self.log.share_bytes()
-    }
-
-    /// Whether a segment or extent of `bytes` counts in the memory that the shards share evenly.
-    pub(crate) fn counts(&self, bytes: usize) -> bool {
-        self.log.counts(bytes)
-    }
-
     /// Lets this shard take all remaining memory, or no more than others.
     pub(crate) fn set_in_need(&mut self, in_need: bool) {
         self.log.set_in_need(in_need);

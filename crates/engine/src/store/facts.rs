@@ -65,7 +65,7 @@ impl Store {
             changed: layout.is_changed_string(arena),
             fetched: self.is_fetched(located),
             frequency: self.frequency(located),
-            main: self.segment(located.segment).queue == Queue::Main,
+            main: self.log.segment(located.segment).queue == Queue::Main,
             uses: Uses {
                 fetched: self.is_fetched(located),
                 frequency: self.frequency(located),
@@ -81,7 +81,7 @@ impl Store {
             Some(second) => u64::from(second),
             None => {
                 let start = self.log.start_of(located.segment);
-                let segment = self.segment(located.segment);
+                let segment = self.log.segment(located.segment);
                 segment.stored_s(located.layout.offset - start)
             }
         };
@@ -92,7 +92,7 @@ impl Store {
     pub(crate) fn add_to(&self, stats: &mut Stats, now: Instant) {
         let counts = &self.counts;
         let (mut written, mut dead, mut overdue) = (0, 0, 0);
-        for (_, segment) in self.segments() {
+        for (_, segment) in self.log.segments() {
             written += segment.written_bytes();
             dead += segment.dead_bytes(now);
             overdue += segment.all_overdue_bytes(now);

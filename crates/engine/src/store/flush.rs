@@ -72,7 +72,10 @@ impl Store {
     /// Marks the extents whose item is in `space`: the bytes of a long item count as reclaimable at
     /// once.
     fn flush_extents(&mut self, space: Space) {
-        let extents = self.log.in_use().filter(|&number| self.is_extent(number));
+        let extents = self
+            .log
+            .in_use()
+            .filter(|&number| self.log.is_extent(number));
         let extents: Vec<u32> = extents.collect();
         for number in extents {
             if let Some(due) = self.due_in_extent(number, space) {
@@ -85,10 +88,13 @@ impl Store {
     /// When the item of an extent ends, if it is in `space` and was not flushed.
     fn due_in_extent(&self, number: u32, space: Space) -> Option<Due> {
         let segment = self.log.segment(number);
-        if segment.items == 0 || self.is_unlinked(number) || self.is_in_bulk_unlink(number) {
+        if segment.items == 0
+            || self.index.is_unlinked(number)
+            || self.index.is_in_bulk_unlink(number)
+        {
             return None;
         }
-        let (start, end) = self.bounds(number);
+        let (start, end) = self.log.bounds(number);
         // Space that was reserved for a received value and not needed is a hole before the item.
         let at = match self.log.read(start) {
             Entry::Hole(bytes) if start + bytes < end => start + bytes,

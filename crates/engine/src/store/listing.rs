@@ -85,16 +85,6 @@ impl Store {
         }
     }
 
-    /// Buckets of the index.
-    pub(crate) fn buckets(&self) -> usize {
-        self.index.buckets()
-    }
-
-    /// Slots that may hold an item.
-    pub(crate) fn slots(&self) -> usize {
-        self.index.slots()
-    }
-
     /// Prefetches the item in the slot of that number.
     pub(crate) fn prefetch_drawn(&self, number: usize) {
         if let Some(slot) = self.index.entry_at(number) {

@@ -122,11 +122,6 @@ impl Store {
         self.log.end_release(segment);
     }
 
-    /// Whether fresh memory was taken not long ago.
-    pub(crate) fn is_growing(&self, now: Instant) -> bool {
-        self.log.is_growing(now)
-    }
-
     /// A stretch of the index that is to be put on a huge page.
     pub(crate) fn begin_huge_index(&mut self) -> Option<usize> {
         self.index.begin_huge()

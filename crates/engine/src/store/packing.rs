@@ -348,7 +348,7 @@ impl Store {
     }
 
     fn each_of_first(&self, segment: u32, entries: usize, mut each: impl FnMut(&Store, &Layout)) {
-        let (mut at, end) = self.bounds(segment);
+        let (mut at, end) = self.log.bounds(segment);
         for _ in 0..entries {
             if at >= end {
                 break;

@@ -167,11 +167,6 @@ impl Store {
 }
 
 impl Store {
-    /// Whether nothing is half done outside of the shard's lock.
-    pub(crate) fn is_quiescent(&self) -> bool {
-        self.log.is_quiescent()
-    }
-
     /// Serializes its state.
     pub(crate) fn serialize(&self, out: &mut Serializer) {
         self.index.serialize(out);
@@ -209,10 +204,13 @@ impl Store {
             self.retire_space(space);
         }
         self.note_shape();
-        let bytes = self.segments().map(|(_, segment)| match segment.flushed {
-            Flushed::All => 0,
-            _ => segment.written_bytes() - segment.dead_bytes(now),
-        });
+        let bytes = self
+            .log
+            .segments()
+            .map(|(_, segment)| match segment.flushed {
+                Flushed::All => 0,
+                _ => segment.written_bytes() - segment.dead_bytes(now),
+            });
         let rebuilt = Rebuilt {
             items: self.live_items(now),
             bytes: bytes.sum::<usize>() as u64,

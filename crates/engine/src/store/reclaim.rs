@@ -5,67 +5,22 @@
 //!
 //! Tests: tests/evict.rs, tests/model.rs.
 
-use std::collections::VecDeque;
-
 use super::{Located, Store};
 use crate::clock::Instant;
 use crate::item::{Entry, Spec};
 use crate::log::{PIECE_BYTES, Room};
 use crate::policy::FEW_ITEMS;
-use crate::segment::{Queue, Segment, Stream, Use};
+use crate::segment::{Queue, Stream};
 
 /// Bytes at an entry's beginning in which header and key of most items lie.
 const FRONT_BYTES: usize = 128;
 
 impl Store {
-    /// The segments that may hold items, with their numbers.
-    pub(crate) fn segments(&self) -> impl Iterator<Item = (u32, &Segment)> {
-        let in_use = self.log.in_use();
-        in_use.map(|number| (number, self.log.segment(number)))
-    }
-
-    /// The segments without live items that can be emptied.
-    pub(crate) fn dead_segments(&self, now: Instant) -> impl Iterator<Item = (u32, &Segment)> {
-        self.segments().filter(move |(number, segment)| {
-            segment.is_all_dead(now) && self.can_be_emptied(*number)
-        })
-    }
-
-    /// The facts about a segment.
-    pub(crate) fn segment(&self, number: u32) -> &Segment {
-        self.log.segment(number)
-    }
-
-    /// Sealed segments of a queue, oldest first.
-    pub(crate) fn sealed(&self, queue: Queue) -> &VecDeque<u32> {
-        self.log.sealed(queue)
-    }
-
-    /// Whether the segment holds one large item alone.
-    pub(crate) fn is_extent(&self, segment: u32) -> bool {
-        self.log.is_extent(segment)
-    }
-
-    /// Whether a handle or draft uses the segment.
-    pub(crate) fn is_pinned(&self, segment: u32) -> bool {
-        self.log.is_pinned(segment)
-    }
-
-    /// Whether the segment can be emptied: it is full, and has no lock-free readers.
-    pub(crate) fn can_be_emptied(&self, segment: u32) -> bool {
-        self.segment(segment).used == Use::Sealed && !self.is_pinned(segment)
-    }
-
-    /// How much of memory the small queue may have, in percent.
-    pub(crate) fn small_percent(&self) -> usize {
-        self.log.small_percent()
-    }
-
     /// Bytes of this shard's part of a few items, where the mean item is longer than a segment;
     /// zero elsewhere.
     pub(crate) fn few_items_bytes(&self) -> usize {
         let mean_bytes = self.mean_item_bytes();
-        if mean_bytes <= self.segment_bytes() {
+        if mean_bytes <= self.log.segment_bytes() {
             return 0;
         }
         mean_bytes * FEW_ITEMS.div_ceil(self.log.sharers())
@@ -76,51 +31,10 @@ impl Store {
         (self.log.queue_bytes(queue), self.log.sealed_bytes(queue))
     }
 
-    /// Bytes of memory behind all segments.
-    pub(crate) fn resident_bytes(&self) -> usize {
-        self.log.resident_bytes()
-    }
-
-    /// Bytes that it holds of the memory that the shards share evenly.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.log.held_bytes()
-    }
-
     /// Bytes of memory by which shares of this shard are measured: one that gave memory to others
     /// still counts its part of all.
     pub(crate) fn measured_bytes(&self) -> usize {
         (self.log.resident_bytes() + self.index.bytes()).max(self.log.share_bytes())
-    }
-
-    /// Bytes of items removed or moved since the start.
-    pub(crate) fn buried_bytes(&self) -> usize {
-        self.log.buried_bytes()
-    }
-
-    /// Bytes in one segment.
-    pub(crate) fn segment_bytes(&self) -> usize {
-        self.log.segment_bytes()
-    }
-
-    /// Segments that could be opened without reclaiming, counted up to `enough`.
-    #[inline]
-    pub(crate) fn available_segments(&self, enough: usize) -> usize {
-        self.log.available(enough)
-    }
-
-    /// Segments that are resident and empty.
-    pub(crate) fn free_segments(&self) -> usize {
-        self.log.free_segments()
-    }
-
-    /// Whether little fresh memory is left for this shard and the others.
-    pub(crate) fn is_memory_short(&self) -> bool {
-        self.log.is_budget_short()
-    }
-
-    /// Whether this shard holds so much more than others that some of it should go to them.
-    pub(crate) fn holds_much(&self) -> bool {
-        self.log.holds_much()
     }
 
     /// Whether a segment was opened since the last call.
@@ -137,12 +51,6 @@ impl Store {
     /// Frees the segments whose last reader has gone.
     pub(crate) fn collect_drained(&mut self) {
         self.log.collect_drained();
-    }
-
-    /// Whether [`Store::take_emptied`] has something to look at.
-    #[inline]
-    pub(crate) fn may_have_emptied(&self) -> bool {
-        self.log.may_have_emptied()
     }
 
     /// The extent whose item has left since the last call.
@@ -219,12 +127,6 @@ impl Store {
     pub(crate) fn tidy(&mut self, now: Instant) {
         self.log.collect_drained();
         self.log.seal_all_dead(now);
-    }
-
-    /// The offsets at which a segment begins and its last entry ends.
-    pub(crate) fn bounds(&self, segment: u32) -> (usize, usize) {
-        let start = self.log.start_of(segment);
-        (start, start + self.segment(segment).written_bytes())
     }
 
     /// The item that an entry of a segment is. An unlinked one is removed from the log here.

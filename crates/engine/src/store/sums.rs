@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::Store;
+use crate::log::Log;
 use crate::metadata::BLOCK_SHIFT;
 use crate::segment::Use;
 
@@ -17,8 +17,8 @@ use crate::segment::Use;
 const BLOCK_BYTES: usize = 1 << BLOCK_SHIFT;
 
 /// Where checksums are made next.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SumPlace {
+#[derive(Debug, Default)]
+pub(super) struct Sums {
     segment: usize,
     block: usize,
 }
@@ -56,77 +56,75 @@ impl Damage {
     }
 }
 
-impl Store {
-    /// Computes missing checksums, from where the last call ended; returns whether it reached the
-    /// last segment. Segments that are written or read without the lock get theirs later.
-    pub(crate) fn make_sums(&mut self, budget: &mut SumBudget) -> bool {
+impl Sums {
+    /// Computes missing checksums of a log, from where the last call ended; returns whether it
+    /// reached the last segment. Segments that are written or read without the lock get theirs
+    /// later.
+    pub(super) fn make(&mut self, log: &Log, budget: &mut SumBudget) -> bool {
         // Segments of less than a block, which only caches of some KiB have, share blocks.
-        while self.log.segment_bytes() >= BLOCK_BYTES
-            && self.sum_place.segment < self.log.table_len()
-        {
-            let number = self.sum_place.segment as u32;
-            let segment = self.log.segment(number);
+        while log.segment_bytes() >= BLOCK_BYTES && self.segment < log.table_len() {
+            let number = self.segment as u32;
+            let segment = log.segment(number);
             let is_used = matches!(segment.used, Use::Open | Use::Sealed);
-            if is_used && !self.log.is_pinned(number) {
-                let start = self.log.start_of(number);
+            if is_used && !log.is_pinned(number) {
+                let start = log.start_of(number);
                 let end = start + segment.written_bytes();
-                for block in blocks(start, end).skip(self.sum_place.block) {
+                for block in blocks(start, end).skip(self.block) {
                     if budget.looks == 0 || budget.sums == 0 {
                         return false;
                     }
                     budget.looks -= 1;
-                    self.sum_place.block += 1;
-                    if self.log.metadata().sum(block) == 0 {
+                    self.block += 1;
+                    if log.metadata().sum(block) == 0 {
                         budget.sums -= 1;
-                        self.log.metadata().set_sum(block, self.sum_of(block));
+                        log.metadata().set_sum(block, sum_of(log, block));
                     }
                 }
             }
             budget.looks = budget.looks.saturating_sub(1);
-            self.sum_place = SumPlace {
-                segment: self.sum_place.segment + 1,
+            *self = Sums {
+                segment: self.segment + 1,
                 block: 0,
             };
         }
-        self.sum_place = SumPlace::default();
+        *self = Sums::default();
         true
     }
+}
 
-    /// Whether all blocks that have a checksum agree with it. Cost: a look at every byte.
-    pub(crate) fn agrees_with_sums(&self) -> bool {
-        self.segments().all(|(number, segment)| {
-            let damage = self.damage(number, segment.written_bytes());
-            !damage.wrong.contains(&true)
-        })
-    }
+/// Whether all blocks of a log that have a checksum agree with it. Cost: a look at every byte.
+pub(super) fn agree(log: &Log) -> bool {
+    log.in_use().all(|number| {
+        let damage = damage(log, number, log.segment(number).written_bytes());
+        !damage.wrong.contains(&true)
+    })
+}
 
-    /// Checks the first `bytes` of a segment against its checksums, and clears those that do not
-    /// match.
-    pub(super) fn damage(&self, number: u32, bytes: usize) -> Damage {
-        let start = self.log.start_of(number);
-        let blocks = blocks(start, start + bytes);
-        let first = blocks.start;
-        let metadata = self.log.metadata();
-        let is_wrong = |block| {
-            let sum = metadata.sum(block);
-            let is_wrong = sum != 0 && sum != self.sum_of(block);
-            if is_wrong {
-                metadata.set_sum(block, 0);
-            }
-            is_wrong
-        };
-        Damage {
-            first,
-            wrong: blocks.map(is_wrong).collect(),
+/// Checks the first `bytes` of a segment against its checksums, and clears those that do not match.
+pub(super) fn damage(log: &Log, number: u32, bytes: usize) -> Damage {
+    let start = log.start_of(number);
+    let blocks = blocks(start, start + bytes);
+    let first = blocks.start;
+    let metadata = log.metadata();
+    let is_wrong = |block| {
+        let sum = metadata.sum(block);
+        let is_wrong = sum != 0 && sum != sum_of(log, block);
+        if is_wrong {
+            metadata.set_sum(block, 0);
         }
+        is_wrong
+    };
+    Damage {
+        first,
+        wrong: blocks.map(is_wrong).collect(),
     }
+}
 
-    /// The checksum of a block as it is now.
-    fn sum_of(&self, block: usize) -> u32 {
-        let bytes = self.log.bytes(block << BLOCK_SHIFT, BLOCK_BYTES);
-        // Zero says that there is none.
-        (rapidhash::v3::rapidhash_v3(bytes) as u32).max(1)
-    }
+/// The checksum of a block as it is now.
+fn sum_of(log: &Log, block: usize) -> u32 {
+    let bytes = log.bytes(block << BLOCK_SHIFT, BLOCK_BYTES);
+    // Zero says that there is none.
+    (rapidhash::v3::rapidhash_v3(bytes) as u32).max(1)
 }
 
 /// The blocks that bytes between two offsets lie in.

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Store;
-use super::sums::Damage;
+use super::sums::{Damage, damage};
 use crate::clock::Instant;
 use crate::index::{Scan, SlotRef};
 use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
@@ -446,7 +446,7 @@ impl Store {
             found: Rebuilt::default(),
             end: 0,
             damage: match has_memory {
-                true => self.damage(number, recorded.room_bytes),
+                true => damage(&self.log, number, recorded.room_bytes),
                 false => Damage::default(),
             },
         };
