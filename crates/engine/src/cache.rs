@@ -272,7 +272,7 @@ impl Cache {
     ) -> Option<R> {
         let mut shard = cell.lock_to_read();
         let answer = shard.get(key, now, read);
-        if shard.store.take_hot() {
+        if shard.store.packing().take_hot() {
             drop(shard);
             self.unpack(key);
         }

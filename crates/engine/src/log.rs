@@ -303,6 +303,37 @@ impl Log {
         self.segment(segment).used == Use::Sealed && !self.is_pinned(segment)
     }
 
+    /// The segment of several items behind `after`, or the first one.
+    pub(crate) fn next_sampled(&self, after: Option<u32>) -> Option<u32> {
+        let has_items = |&number: &u32| {
+            let used = self.segment(number).used;
+            matches!(used, Use::Open | Use::Sealed) && !self.is_extent(number)
+        };
+        let all = || self.in_use().filter(has_items);
+        let is_behind = |&number: &u32| after.is_some_and(|after| number > after);
+        all().filter(is_behind).min().or_else(|| all().min())
+    }
+
+    /// Calls `each` with the items among so many first entries of a segment.
+    pub(crate) fn each_of_first(
+        &self,
+        segment: u32,
+        entries: usize,
+        mut each: impl FnMut(&Layout),
+    ) {
+        let (mut at, end) = self.bounds(segment);
+        for _ in 0..entries {
+            if at >= end {
+                break;
+            }
+            let entry = self.read(at);
+            at += entry.total_bytes();
+            if let Entry::Item(layout) = entry {
+                each(&layout);
+            }
+        }
+    }
+
     /// The offsets at which a segment begins and its last entry ends.
     pub(crate) fn bounds(&self, segment: u32) -> (usize, usize) {
         let start = self.start_of(segment);

@@ -193,7 +193,9 @@ impl Shard {
         self.begin(now);
         let located = self.find_to_read(key, now)?;
         self.store.mark_used(&located, now);
-        self.store.count_read(&located);
+        if located.layout.is_packed() {
+            self.store.packing().count_read();
+        }
         Some(self.store.with_item(&located, read))
     }
 

@@ -9,8 +9,9 @@
 //! Tests: tests/model.rs.
 
 mod facts;
-mod counting;
+mod counting; // which deadlines come near
 mod listing;
+mod packing; // values that are compressed
 mod memory; // how the index grows, which pages are touched and given back
 mod flush;
 mod reclaim;
@@ -22,11 +23,10 @@ mod rebuild; // restores a store from the memory of another process
 mod no_eviction; // differences in the store of a no-eviction partition
 mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie
-mod packing; // values that are compressed
 mod audit; // exact contents, counted entry by entry
 
 pub use self::audit::{Audit, Inconsistency};
-pub(crate) use self::packing::Form;
+pub(crate) use self::packing::{Form, Packing};
 pub(crate) use self::{audit::equal, sums::SumBudget};
 use self::{counting::Counting, sums::Sums};
 pub(crate) use self::{unchecked::CheckProgress, unchecked::Rebuilt};
@@ -113,8 +113,7 @@ pub(crate) struct Store {
     never_evicts: bool,
     /// Items that a killed process left and that are not checked; none in any other store.
     unchecked: Option<Box<unchecked::Unchecked>>,
-    /// None until there are dictionaries.
-    packing: Option<Box<packing::Packing>>,
+    packing: Packing,
 }
 
 impl Store {
@@ -132,7 +131,7 @@ impl Store {
             purge_at: 0,
             never_evicts: false,
             unchecked: None,
-            packing: None,
+            packing: Packing::default(),
         }
     }
 
@@ -481,7 +480,7 @@ impl Store {
         let new = self.write_header(room, &spec);
         if packed.is_some() {
             self.log.copy(old.key_at, new.key_at, old.key_bytes());
-            self.write_packed(new.value_at());
+            self.log.write(new.value_at(), self.packing.packed());
         } else {
             let bytes = old.key_bytes() + old.value_bytes;
             self.log.copy(old.key_at, new.key_at, bytes);

@@ -32,9 +32,11 @@ impl Shard {
         now: Instant,
         read: impl FnOnce(Item<'_>) -> R,
     ) -> R {
-        self.store.count_read(located);
+        if located.layout.is_packed() {
+            self.store.packing().count_read();
+        }
         let answer = self.store.with_item(located, read);
-        if self.store.take_hot() {
+        if self.store.packing().take_hot() {
             self.unpack(key, now);
         }
         answer

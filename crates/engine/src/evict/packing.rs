@@ -44,7 +44,7 @@ impl Reclaimer {
     /// Makes a segment whose plain values are to be compressed the victim, before any live item is
     /// evicted, if there is one; returns whether there was.
     pub(super) fn pack(&mut self, store: &mut Store) -> bool {
-        if !self.may_pack || !store.packs() {
+        if !self.may_pack || !store.packing().is_any() {
             return false;
         }
         let all = store.queue_bytes(Queue::Small).0 + store.queue_bytes(Queue::Main).0;
@@ -64,7 +64,8 @@ impl Reclaimer {
         effort: Effort,
         now: Instant,
     ) -> bool {
-        let is_wanted = store.packs() && (effort.release || store.log().is_budget_short());
+        let is_wanted =
+            store.packing().is_any() && (effort.release || store.log().is_budget_short());
         if !is_wanted || now < self.pack_at || store.log().available(FREE_BESIDE) < FREE_BESIDE {
             return false;
         }
@@ -79,7 +80,7 @@ impl Reclaimer {
                 let segment = store.log().sealed(queue)[at];
                 if store.log().is_extent(segment)
                     || store.log().is_pinned(segment)
-                    || store.is_looked(segment)
+                    || store.packing().is_looked(segment)
                 {
                     continue;
                 }

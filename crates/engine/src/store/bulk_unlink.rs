@@ -139,7 +139,7 @@ impl Store {
         // The remaining ones belong to flushed items.
         self.index.forget_unlinked(segment);
         self.log.retire(segment);
-        self.unmark(segment);
+        self.packing.unmark(segment);
         self.counts.segments_freed += 1;
     }
 }

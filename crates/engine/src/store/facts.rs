@@ -100,7 +100,7 @@ impl Store {
         }
         // Unchecked bytes count as live.
         written += self.unchecked_bytes();
-        self.add_packing_to(stats);
+        self.packing.add_to(stats);
         stats.items += self.live_items(now);
         stats.items_total += counts.stored;
         stats.live_bytes += (written - dead) as u64;

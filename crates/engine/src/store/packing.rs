@@ -11,10 +11,10 @@ use std::sync::Arc;
 use super::{Located, Store};
 use crate::arena::Pinner;
 use crate::clock::Instant;
-use crate::compress::{self, Codecs, PrivatePrefixes, Timer, may_pack};
-use crate::item::{Entry, Layout, Spec};
+use crate::compress::{self, Codecs, Dictionary, PrivatePrefixes, Timer, may_pack};
+use crate::item::{Layout, Spec};
+use crate::key::Hasher;
 use crate::outcome::Item;
-use crate::segment::Use;
 use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::space::Space;
 use crate::stats::Stats;
@@ -26,7 +26,7 @@ const READS_PER_UNPACKED: u32 = 64;
 const ENTRIES_SHOWN: usize = 32;
 const WORTH_SHARE: usize = 4;
 
-/// Why there is a [`Packing`].
+/// Why there is a [`State`].
 const SOME: &str = "no value is compressed before there are dictionaries";
 
 /// The form of an item after it is moved.
@@ -38,9 +38,12 @@ pub(crate) enum Form {
     Packed,
 }
 
-/// A store's state of compression.
+/// A store's state of compression; there is none before there are dictionaries.
 #[derive(Debug, Default)]
-pub(super) struct Packing {
+pub(crate) struct Packing(Option<Box<State>>);
+
+#[derive(Debug, Default)]
+struct State {
     codecs: Arc<Codecs>,
     /// By segment.
     marks: Vec<Mark>,
@@ -71,14 +74,178 @@ struct Mark {
     looked: u32,
 }
 
+impl Packing {
+    /// Bytes of bookkeeping for so many segments, once there are dictionaries.
+    fn bytes(segments: usize) -> usize {
+        size_of::<State>() + segments * size_of::<Mark>()
+    }
+
+    fn set_codecs(&mut self, codecs: &Arc<Codecs>, segments: usize) {
+        let state = self.0.get_or_insert_default();
+        state.codecs = Arc::clone(codecs);
+        state.marks.resize(segments, Mark::default());
+    }
+
+    /// Whether any family has a dictionary.
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        let state = self.0.as_ref();
+        state.is_some_and(|state| !state.codecs.families.is_empty())
+    }
+
+    /// Whether a compressed value is as it was written, and has its dictionary.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_sound(&self, packed: &[u8]) -> bool {
+        let state = self.0.as_ref();
+        state.is_some_and(|state| compress::is_sound(&state.codecs, packed))
+    }
+
+    /// Writes down which dictionaries the items of each segment need.
+    pub(super) fn serialize(&self, out: &mut Serializer) {
+        let marks = self.0.iter().flat_map(|state| &state.marks);
+        let marks: Vec<u64> = marks.map(|mark| mark.dictionaries).collect();
+        marks.serialize(out);
+    }
+
+    /// Takes on what another store wrote down of the same segments; `None` if it needs a
+    /// dictionary that is not there.
+    pub(super) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
+        let saved = Vec::<u64>::deserialize(from)?;
+        let needed = saved.iter().fold(0, |all, dictionaries| all | dictionaries);
+        let Some(state) = &mut self.0 else {
+            return (needed == 0).then_some(());
+        };
+        for (mark, dictionaries) in state.marks.iter_mut().zip(saved) {
+            mark.dictionaries = dictionaries;
+        }
+        (needed & !state.codecs.numbers() == 0).then_some(())
+    }
+
+    /// Marks a segment with the dictionary of this number.
+    pub(super) fn mark(&mut self, segment: u32, number: u8) {
+        self.state_mut().marks[segment as usize].dictionaries |= 1 << number;
+    }
+
+    /// Marks a segment, whose items are not checked, with all dictionaries that these may need.
+    pub(super) fn mark_unchecked(&mut self, segment: u32) {
+        if let Some(state) = &mut self.0 {
+            state.marks[segment as usize].dictionaries = state.codecs.numbers();
+        }
+    }
+
+    /// Clears a segment's marks: it is empty.
+    pub(super) fn unmark(&mut self, segment: u32) {
+        if let Some(state) = &mut self.0 {
+            state.marks[segment as usize] = Mark::default();
+        }
+    }
+
+    /// Which dictionaries items need, a bit each.
+    pub(crate) fn dictionaries_in_use(&self) -> u64 {
+        let marks = self.0.iter().flat_map(|state| &state.marks);
+        marks.fold(0, |all, mark| all | mark.dictionaries)
+    }
+
+    /// Whether a segment was looked through for this generation of dictionaries.
+    pub(crate) fn is_looked(&self, segment: u32) -> bool {
+        let state = self.state();
+        state.marks[segment as usize].looked == state.codecs.generation
+    }
+
+    fn note_looked(&mut self, segment: u32) {
+        let state = self.state_mut();
+        state.marks[segment as usize].looked = state.codecs.generation;
+    }
+
+    /// Adds the counts of compressed and decompressed values, and reads of compressed ones.
+    pub(super) fn add_to(&self, stats: &mut Stats) {
+        let Some(state) = &self.0 else {
+            return;
+        };
+        stats.compressed += state.counts.packed;
+        stats.compressed_from_bytes += state.counts.packed_from_bytes;
+        stats.compressed_to_bytes += state.counts.packed_to_bytes;
+        stats.decompressed += state.counts.unpacked;
+        stats.compressed_gets += state.reads.get();
+        stats.compression_ns += state.timer.ns();
+    }
+
+    /// Counts a read of a compressed item.
+    pub(crate) fn count_read(&self) {
+        let state = self.state();
+        state.reads.set(state.reads.get() + 1);
+        let left = state.until_hot.get();
+        state.is_hot.set(left == 0);
+        let next = left.checked_sub(1).unwrap_or(READS_PER_UNPACKED - 1);
+        state.until_hot.set(next);
+    }
+
+    /// Whether the item that was read last should be stored plain.
+    #[inline]
+    pub(crate) fn take_hot(&self) -> bool {
+        let state = self.0.as_ref();
+        state.is_some_and(|state| state.is_hot.take())
+    }
+
+    /// Shows a compressed item with its plain value.
+    #[inline]
+    fn unpack<R>(&self, item: Item<'_>, read: impl FnOnce(Item<'_>) -> R) -> R {
+        let state = self.state();
+        compress::unpack(&state.codecs, &state.timer, item.value, |value| {
+            read(Item {
+                value,
+                pinner: Pinner::Copied,
+                ..item
+            })
+        })
+    }
+
+    /// The value that was compressed last.
+    pub(super) fn packed(&self) -> &[u8] {
+        &self.state().packed
+    }
+
+    /// Where values may be compressed.
+    fn state(&self) -> &State {
+        self.0.as_ref().expect(SOME)
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        self.0.as_mut().expect(SOME)
+    }
+}
+
+impl State {
+    /// The number of the dictionary of the family of a key, and the dictionary.
+    fn dictionary_of(
+        &self,
+        hasher: &Hasher,
+        space: Space,
+        key: &[u8],
+    ) -> Option<(u8, &Dictionary)> {
+        let family = self.codecs.private.family_of(hasher, space, key);
+        self.codecs.of_family(family)
+    }
+}
+
 impl Store {
+    /// The state of compression. Only the store changes it.
+    #[inline]
+    pub(crate) fn packing(&self) -> &Packing {
+        &self.packing
+    }
+
     /// Has moved values be compressed as `codecs` says, and all be read with its dictionaries. The
     /// caller pays for [`Store::packing_bytes`].
     pub(crate) fn set_codecs(&mut self, codecs: &Arc<Codecs>) {
         let segments = self.log.arena().segments();
-        let packing = self.packing.get_or_insert_default();
-        packing.codecs = Arc::clone(codecs);
-        packing.marks.resize(segments, Mark::default());
+        self.packing.set_codecs(codecs, segments);
+    }
+
+    /// Bytes of bookkeeping for compressed values, once there are dictionaries.
+    pub(crate) fn packing_bytes(&self) -> usize {
+        Packing::bytes(self.log.arena().segments())
     }
 
     /// Whether a compressed value is as it was written, and has its dictionary.
@@ -86,67 +253,7 @@ impl Store {
     #[inline(never)]
     pub(super) fn is_sound(&self, layout: &Layout) -> bool {
         let packed = self.log.bytes(layout.value_at(), layout.value_bytes);
-        let packing = self.packing.as_ref();
-        packing.is_some_and(|packing| compress::is_sound(&packing.codecs, packed))
-    }
-
-    /// Writes down which dictionaries the items of each segment need.
-    pub(super) fn serialize_marks(&self, out: &mut Serializer) {
-        let marks = self.packing.iter().flat_map(|packing| &packing.marks);
-        let marks: Vec<u64> = marks.map(|mark| mark.dictionaries).collect();
-        marks.serialize(out);
-    }
-
-    /// Takes on what another store wrote down of the same segments; `None` if it needs a
-    /// dictionary that is not there.
-    pub(super) fn restore_marks(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
-        let saved = Vec::<u64>::deserialize(from)?;
-        let needed = saved.iter().fold(0, |all, dictionaries| all | dictionaries);
-        let Some(packing) = &mut self.packing else {
-            return (needed == 0).then_some(());
-        };
-        for (mark, dictionaries) in packing.marks.iter_mut().zip(saved) {
-            mark.dictionaries = dictionaries;
-        }
-        (needed & !packing.codecs.numbers() == 0).then_some(())
-    }
-
-    /// Marks a segment, whose items are not checked, with all dictionaries that these may need.
-    pub(super) fn mark_unchecked(&mut self, segment: u32) {
-        if let Some(packing) = &mut self.packing {
-            packing.marks[segment as usize].dictionaries = packing.codecs.numbers();
-        }
-    }
-
-    /// Which dictionaries items need, a bit each.
-    pub(crate) fn dictionaries_in_use(&self) -> u64 {
-        let marks = self.packing.iter().flat_map(|packing| &packing.marks);
-        marks.fold(0, |all, mark| all | mark.dictionaries)
-    }
-
-    /// Adds the counts of compressed and decompressed values, and reads of compressed ones.
-    pub(super) fn add_packing_to(&self, stats: &mut Stats) {
-        let Some(packing) = &self.packing else {
-            return;
-        };
-        stats.compressed += packing.counts.packed;
-        stats.compressed_from_bytes += packing.counts.packed_from_bytes;
-        stats.compressed_to_bytes += packing.counts.packed_to_bytes;
-        stats.decompressed += packing.counts.unpacked;
-        stats.compressed_gets += packing.reads.get();
-        stats.compression_ns += packing.timer.ns();
-    }
-
-    /// Bytes of bookkeeping for compressed values, once there are dictionaries.
-    pub(crate) fn packing_bytes(&self) -> usize {
-        size_of::<Packing>() + self.log.arena().segments() * size_of::<Mark>()
-    }
-
-    /// Clears a segment's marks: it is empty.
-    pub(super) fn unmark(&mut self, segment: u32) {
-        if let Some(packing) = &mut self.packing {
-            packing.marks[segment as usize] = Mark::default();
-        }
+        self.packing.is_sound(packed)
     }
 
     /// Shows an item as its readers see it, with its plain value.
@@ -172,34 +279,7 @@ impl Store {
 
     #[inline(never)]
     fn with_unpacked<R>(&self, located: &Located, read: impl FnOnce(Item<'_>) -> R) -> R {
-        let (item, packing) = (self.item(located), self.packing());
-        compress::unpack(&packing.codecs, &packing.timer, item.value, |value| {
-            read(Item {
-                value,
-                pinner: Pinner::Copied,
-                ..item
-            })
-        })
-    }
-
-    /// Counts a read of a compressed item.
-    #[inline]
-    pub(crate) fn count_read(&self, located: &Located) {
-        if located.layout.is_packed() {
-            let packing = self.packing();
-            packing.reads.set(packing.reads.get() + 1);
-            let left = packing.until_hot.get();
-            packing.is_hot.set(left == 0);
-            let next = left.checked_sub(1).unwrap_or(READS_PER_UNPACKED - 1);
-            packing.until_hot.set(next);
-        }
-    }
-
-    /// Whether the item that was read last should be stored plain.
-    #[inline]
-    pub(crate) fn take_hot(&self) -> bool {
-        let packing = self.packing.as_ref();
-        packing.is_some_and(|packing| packing.is_hot.take())
+        self.packing.unpack(self.item(located), read)
     }
 
     /// Bytes of an item's value as clients see it.
@@ -213,7 +293,7 @@ impl Store {
 
     /// The plain value of a compressed item that is to be rewritten, and its header.
     pub(crate) fn unpacked(&mut self, located: &Located) -> (Vec<u8>, Spec) {
-        self.packing_mut().counts.unpacked += 1;
+        self.packing.state_mut().counts.unpacked += 1;
         let value = self.with_item(located, |item| item.value.to_vec());
         let spec = Spec {
             value_bytes: value.len(),
@@ -226,39 +306,25 @@ impl Store {
     /// Marks a segment with the dictionary of an item that was written to it.
     pub(super) fn mark_packed(&mut self, segment: u32, value_at: usize) {
         let number = self.log.arena().byte(value_at);
-        let marks = &mut self.packing_mut().marks;
-        marks[segment as usize].dictionaries |= 1 << number;
+        self.packing.mark(segment, number);
     }
 
     /// Compresses the value of an item that moves, if its family has a dictionary that it was not
     /// compressed with and that saves enough; the item's header then.
     pub(super) fn pack_moved(&mut self, located: &Located, spec: &Spec) -> Option<Spec> {
-        if !self.packs() || !may_pack(self.plain_bytes(located)) {
+        if !self.packing.is_any() || !may_pack(self.plain_bytes(located)) {
             return None;
         }
-        let codecs = Arc::clone(&self.packing().codecs);
-        let key = self.key_of(&located.layout);
-        let family = codecs.private.family_of(&self.hasher, spec.space, key);
-        let (number, dictionary) = codecs.of_family(family)?;
-        if spec.is_packed
-            && (self.log.arena().byte(located.layout.value_at()) == number
-                || !self.is_sound(&located.layout))
-        {
-            return None;
-        }
-        let mut packed = std::mem::take(&mut self.packing_mut().packed);
         let plain_bytes = self.plain_bytes(located);
-        let is_packed = self.with_item(located, |item| {
-            let timer = &self.packing().timer;
-            compress::pack((number, dictionary), timer, item.value, &mut packed)
-        });
-        let value_bytes = packed.len();
-        let packing = self.packing_mut();
-        packing.packed = packed;
+        let mut packed = std::mem::take(&mut self.packing.state_mut().packed);
+        let is_packed = self.pack_into(&mut packed, located, spec);
+        let state = self.packing.state_mut();
+        state.packed = packed;
         if !is_packed {
             return None;
         }
-        let counts = &mut packing.counts;
+        let value_bytes = state.packed.len();
+        let counts = &mut state.counts;
         counts.packed += 1;
         counts.packed_from_bytes += plain_bytes as u64;
         counts.packed_to_bytes += value_bytes as u64;
@@ -269,52 +335,37 @@ impl Store {
         })
     }
 
-    /// Writes the value that was compressed last.
-    pub(super) fn write_packed(&mut self, value_at: usize) {
-        if let Some(packing) = &self.packing {
-            self.log.write(value_at, &packing.packed);
+    fn pack_into(&self, packed: &mut Vec<u8>, located: &Located, spec: &Spec) -> bool {
+        let (state, layout) = (self.packing.state(), &located.layout);
+        let key = self.key_of(layout);
+        let Some((number, dictionary)) = state.dictionary_of(&self.hasher, spec.space, key) else {
+            return false;
+        };
+        if spec.is_packed
+            && (self.log.arena().byte(layout.value_at()) == number || !self.is_sound(layout))
+        {
+            return false;
         }
-    }
-
-    /// Whether a segment was looked through for this generation of dictionaries.
-    pub(crate) fn is_looked(&self, segment: u32) -> bool {
-        let packing = self.packing();
-        packing.marks[segment as usize].looked == packing.codecs.generation
+        self.with_item(located, |item| {
+            compress::pack((number, dictionary), &state.timer, item.value, packed)
+        })
     }
 
     /// Whether a sealed segment holds enough plain values of families with dictionaries, as its
     /// first entries show.
     pub(crate) fn is_worth_packing(&mut self, segment: u32) -> bool {
-        let packing = self.packing_mut();
-        packing.marks[segment as usize].looked = packing.codecs.generation;
+        self.packing.note_looked(segment);
+        let state = self.packing.state();
         let (mut bytes, mut packable) = (0, 0);
-        self.each_of_first(segment, ENTRIES_SHOWN, |store, layout| {
+        self.log.each_of_first(segment, ENTRIES_SHOWN, |layout| {
             bytes += layout.total_bytes();
-            let codecs = &store.packing().codecs;
-            let (key, space) = (store.key_of(layout), layout.space());
-            let family = codecs.private.family_of(&store.hasher, space, key);
+            let (key, space) = (self.key_of(layout), layout.space());
             let is_plain = !layout.is_packed() && may_pack(layout.value_bytes);
-            if is_plain && codecs.of_family(family).is_some() {
+            if is_plain && state.dictionary_of(&self.hasher, space, key).is_some() {
                 packable += layout.total_bytes();
             }
         });
         WORTH_SHARE * packable > bytes
-    }
-
-    /// Whether any family has a dictionary.
-    #[inline]
-    pub(crate) fn packs(&self) -> bool {
-        let packing = self.packing.as_ref();
-        packing.is_some_and(|packing| !packing.codecs.families.is_empty())
-    }
-
-    /// The state of compression, where values may be compressed.
-    fn packing(&self) -> &Packing {
-        self.packing.as_ref().expect(SOME)
-    }
-
-    fn packing_mut(&mut self) -> &mut Packing {
-        self.packing.as_mut().expect(SOME)
     }
 
     /// Passes the plain values of a segment that may be compressed, with their space, key prefix
@@ -326,38 +377,13 @@ impl Store {
         private: &PrivatePrefixes,
         mut each: impl FnMut(Space, &[u8], u64, &[u8]),
     ) {
-        self.each_of_first(segment, entries, |store, layout| {
+        self.log.each_of_first(segment, entries, |layout| {
             if !layout.is_packed() && may_pack(layout.value_bytes) {
-                let key = store.key_of(layout);
-                let family = private.family_of(&store.hasher, layout.space(), key);
-                let value = store.log.bytes(layout.value_at(), layout.value_bytes);
+                let key = self.key_of(layout);
+                let family = private.family_of(&self.hasher, layout.space(), key);
+                let value = self.log.bytes(layout.value_at(), layout.value_bytes);
                 each(layout.space(), private.prefix_of(key), family, value);
             }
         });
-    }
-
-    /// The segment behind `after` that may hold items which can be compressed, or the first one.
-    pub(crate) fn next_sampled(&self, after: Option<u32>) -> Option<u32> {
-        let has_items = |&number: &u32| {
-            let used = self.log.segment(number).used;
-            matches!(used, Use::Open | Use::Sealed) && !self.log.is_extent(number)
-        };
-        let all = || self.log.in_use().filter(has_items);
-        let is_behind = |&number: &u32| after.is_some_and(|after| number > after);
-        all().filter(is_behind).min().or_else(|| all().min())
-    }
-
-    fn each_of_first(&self, segment: u32, entries: usize, mut each: impl FnMut(&Store, &Layout)) {
-        let (mut at, end) = self.log.bounds(segment);
-        for _ in 0..entries {
-            if at >= end {
-                break;
-            }
-            let entry = self.log.read(at);
-            at += entry.total_bytes();
-            if let Entry::Item(layout) = entry {
-                each(self, &layout);
-            }
-        }
     }
 }

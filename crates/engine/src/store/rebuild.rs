@@ -62,7 +62,7 @@ impl Store {
                         has_histogram,
                     };
                     unchecked.add(number, segment);
-                    self.mark_unchecked(number);
+                    self.packing.mark_unchecked(number);
                     self.index.count_found(entries);
                 }
                 _ => is_left_out[number as usize] = true,
@@ -174,7 +174,7 @@ impl Store {
         self.tally.serialize(out);
         self.purge_at.serialize(out);
         self.counting.serialize(out);
-        self.serialize_marks(out);
+        self.packing.serialize(out);
     }
 
     /// Restores the state that another store saved for the same memory. Items of spaces other than
@@ -197,7 +197,7 @@ impl Store {
         self.tally = Serialize::deserialize(from)?;
         self.purge_at = Serialize::deserialize(from)?;
         self.counting = Serialize::deserialize(from)?;
-        self.restore_marks(from)?;
+        self.packing.restore(from)?;
         let others: Vec<Space> = self.tally.others().collect();
         let is_gone = |space: &Space| living.is_some_and(|living| !living.contains(space));
         for space in others.into_iter().filter(is_gone) {

@@ -678,7 +678,7 @@ impl Store {
             self.log.give_back_reserved_histogram();
         }
         self.log.adopt(number, recorded, is_timed);
-        self.unmark(number);
+        self.packing.unmark(number);
         for Survivor { layout, .. } in survivors.iter() {
             if layout.is_packed() {
                 self.mark_packed(number, layout.value_at());

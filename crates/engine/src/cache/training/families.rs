@@ -294,7 +294,7 @@ impl Families {
             let Some(shard) = shards.lock_own(&shards[number]) else {
                 return;
             };
-            let segment = shard.store.next_sampled(self.positions[number]);
+            let segment = shard.store.log().next_sampled(self.positions[number]);
             self.positions[number] = segment;
             let mut copied = 0;
             if let Some(segment) = segment {
@@ -608,7 +608,7 @@ fn marks_bytes(shards: &Shards) -> usize {
 /// The dictionaries that items need, a bit each.
 fn dictionaries_in_use(shards: &Shards) -> u64 {
     let mut used = 0;
-    shards.each(|shard| used |= shard.store.dictionaries_in_use());
+    shards.each(|shard| used |= shard.store.packing().dictionaries_in_use());
     used
 }
 
