@@ -26,6 +26,7 @@ mod grow; // values that are edited, and grow, where they lie
 mod audit; // exact contents, counted entry by entry
 
 pub use self::audit::{Audit, Inconsistency};
+pub(crate) use self::listing::LoadedAhead;
 pub(crate) use self::packing::{Form, Packing};
 pub(crate) use self::{audit::equal, sums::SumBudget};
 use self::{counting::Counting, sums::Sums};

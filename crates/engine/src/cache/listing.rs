@@ -14,7 +14,7 @@ use crate::options::ScanCursor;
 use crate::outcome::KeyFacts;
 use crate::shard::Shard;
 use crate::space::Space;
-use crate::store::{Located, Store};
+use crate::store::{LoadedAhead, Located, Store};
 
 /// Buckets that one call of [`list`] visits at most.
 const SCAN_BUCKETS_MAX: usize = 256;
@@ -77,7 +77,7 @@ pub(super) fn list(
         || !wants_more.get() || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;
     let mut is_left = scan.is_some();
     if let Some(scan) = &mut scan {
-        let mut ahead = shard.store.load_ahead(scan);
+        let mut ahead = LoadedAhead::of(&shard.store, scan);
         let mut checks = 0;
         for _ in 0..SCAN_BUCKETS_MAX {
             if !is_left || is_enough() || checks >= CHECKS_MAX {
@@ -86,7 +86,7 @@ pub(super) fn list(
             checks += shard.store.check_scan(scan, now);
             let store = &shard.store;
             is_left = store.scan(scan, |located| show(store, located));
-            store.load_on(&mut ahead);
+            ahead.load_on(store);
         }
     } else if items > 0 {
         let store = &shard.store;

@@ -19,9 +19,9 @@ pub(crate) struct LoadedAhead {
     items: Option<u64>,
 }
 
-impl Store {
+impl LoadedAhead {
     /// Prefetches the entries that a scan visits first.
-    pub(crate) fn load_ahead(&self, scan: &Scan) -> LoadedAhead {
+    pub(crate) fn of(store: &Store, scan: &Scan) -> LoadedAhead {
         let begins = (scan.phase != Phase::Moved).then_some(scan.at);
         let mut ahead = LoadedAhead {
             phase: scan.phase,
@@ -29,33 +29,35 @@ impl Store {
             items: begins,
         };
         for _ in 0..BUCKETS_AHEAD {
-            self.load_bucket(&mut ahead);
+            ahead.load_bucket(store);
         }
         for _ in 0..ITEMS_AHEAD {
-            self.load_items(&mut ahead);
+            ahead.load_items(store);
         }
         ahead
     }
 
     /// The same of one bucket more, for each that the scan has visited.
-    pub(crate) fn load_on(&self, ahead: &mut LoadedAhead) {
-        self.load_bucket(ahead);
-        self.load_items(ahead);
+    pub(crate) fn load_on(&mut self, store: &Store) {
+        self.load_bucket(store);
+        self.load_items(store);
     }
 
-    fn load_bucket(&self, ahead: &mut LoadedAhead) {
-        ahead.buckets = ahead.buckets.and_then(|at| self.index.hint_stretch(at));
+    fn load_bucket(&mut self, store: &Store) {
+        self.buckets = self.buckets.and_then(|at| store.index.hint_stretch(at));
     }
 
-    fn load_items(&self, ahead: &mut LoadedAhead) {
+    fn load_items(&mut self, store: &Store) {
         let load = |slot| {
-            let offset = self.index.offset(slot);
-            self.log.arena().prefetch(offset, HEADER_BYTES_MAX);
+            let offset = store.index.offset(slot);
+            store.log.arena().prefetch(offset, HEADER_BYTES_MAX);
         };
-        let next = |at| self.index.each_ahead(ahead.phase, at, load);
-        ahead.items = ahead.items.and_then(next);
+        let next = |at| store.index.each_ahead(self.phase, at, load);
+        self.items = self.items.and_then(next);
     }
+}
 
+impl Store {
     /// The scan of that number, if it has come that far, or one that begins; to be put back.
     pub(crate) fn take_scan(&mut self, known: Option<(u16, bool, u64)>) -> Scan {
         self.index.take_scan(known)

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::Store;
-use super::unchecked::{CheckProgress, Rebuilt, Unchecked, UncheckedSegment};
+use super::unchecked::{CheckProgress, Rebuilt, Unchecked, UncheckedSegment, plausible};
 use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::metadata::{SegmentMetadata, ShardMetadata};
@@ -140,7 +140,7 @@ impl Store {
     fn has_item(&self, number: u32, recorded: &SegmentMetadata) -> bool {
         let offset = self.log.start_of(number);
         let mut has_entry = false;
-        if let Some(layout) = self.plausible(offset, recorded) {
+        if let Some(layout) = plausible(&self.log, offset, recorded) {
             let hash = self.hashed_key_of(&layout).hash();
             self.index
                 .each_leading_to(hash, offset, |_| has_entry = true);

@@ -4,32 +4,29 @@
 //! unchecked --its turn, or an item of it is asked for, or it is to be evicted--> sealed or free
 //! ```
 //!
-//! A segment is checked as a whole. Its entries are found from its items: they lie in a gapless
-//! row, and each one's key leads to its slots. If these are fewer than lead into the segment, the
-//! whole index is looked through for them. An entry is kept if the item is plausible, its key has
-//! the entry's tag, its blocks match their checksums, its length agrees with the next item, a
-//! compressed value is whole and has its dictionary, and it is neither expired nor flushed. The
-//! item that was being changed is dropped. The bytes between the kept items become holes.
+//! A segment is checked as a whole (`store/unchecked/check.rs`). The bytes between the kept items
+//! become holes.
 //!
 //! Invariants: no item of an unchecked segment is used, and no new entry points there.
 //! Why: docs/decisions/0085. Tests: tests/unchecked.rs, tests/killed.rs, tests/restart.rs.
+
+mod check; // which items of one segment stay
+
+pub(super) use self::check::plausible;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::check::{Check, Scratch, Survivor};
 use super::Store;
-use super::sums::{Damage, damage};
 use crate::clock::Instant;
 use crate::index::{Scan, SlotRef};
-use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
 use crate::metadata::SegmentMetadata;
 use crate::segment::{Flushed, Queue};
 use crate::space::Space;
 use crate::table::BUCKET_SLOTS;
 
-/// Items whose buckets are loaded before they are looked at.
-const BUCKETS_AHEAD: usize = 24;
 /// Segments that one choice of a victim checks at most.
 const CHECKS_PER_CHOICE: usize = 16;
 
@@ -121,20 +118,12 @@ impl CheckProgress {
         let scratch = self.scratch.lock();
         let mut scratch = scratch.unwrap_or_else(PoisonError::into_inner);
         if !self.is_done() {
-            used.leads.clear();
-            used.survivors.clear();
+            used.clear();
             scratch.push(used);
         } else {
             scratch.clear();
         }
     }
-}
-
-/// Memory that the check of a segment uses, and then that of another.
-#[derive(Debug, Default)]
-struct Scratch {
-    leads: Vec<Lead>,
-    survivors: Vec<Survivor>,
 }
 
 /// A segment whose items are not checked yet.
@@ -202,47 +191,6 @@ impl Unchecked {
         let is_named = |living: &Vec<Space>| living.contains(&space);
         !self.living.as_ref().is_none_or(is_named) || self.retired.contains(&space)
     }
-}
-
-/// Where an entry leads, the number of its slot, and the hash of the key there if it is known.
-#[derive(Clone, Copy, Debug)]
-struct Lead {
-    offset: usize,
-    slot: usize,
-    hash: Option<u64>,
-}
-
-/// An item whose entry stays.
-#[derive(Clone, Copy, Debug)]
-struct Survivor {
-    layout: Layout,
-    slot: usize,
-}
-
-impl Survivor {
-    fn end(&self) -> usize {
-        self.layout.offset + self.layout.total_bytes()
-    }
-}
-
-/// How the check classifies an entry.
-enum Entered {
-    Kept(Survivor),
-    /// It is expired or flushed.
-    Ended,
-    Doubtful,
-}
-
-/// The check of one segment.
-struct Check<'c> {
-    unchecked: &'c Unchecked,
-    recorded: SegmentMetadata,
-    now: Instant,
-    found: Rebuilt,
-    /// Where the last surviving item ends.
-    end: usize,
-    /// The blocks that do not match their checksums.
-    damage: Damage,
 }
 
 impl Store {
@@ -433,220 +381,13 @@ impl Store {
         scratch: &mut Scratch,
         now: Instant,
     ) -> Rebuilt {
-        let recorded = segment.recorded;
-        let Scratch { leads, survivors } = scratch;
-        let has_memory = self.log.has_memory(number, &recorded);
-        if !(has_memory && self.find_leads(number, segment, leads)) {
-            self.find_leads_in_index(number, leads);
-        }
-        let mut check = Check {
-            unchecked,
-            recorded,
-            now,
-            found: Rebuilt::default(),
-            end: 0,
-            damage: match has_memory {
-                true => damage(&self.log, number, recorded.room_bytes),
-                false => Damage::default(),
-            },
-        };
-        if has_memory {
-            self.look_at_all(leads, survivors, &mut check);
-        } else {
-            check.found.dropped += leads.len() as u64;
-            leads.iter().for_each(|lead| self.index.wipe(lead.slot));
-        }
-        self.adopt_checked(number, segment, survivors, &mut check);
-        check.found
-    }
-
-    /// Finds the entries that lead into a segment by the items that lie there; `false` if these are
-    /// not all.
-    fn find_leads(&self, number: u32, segment: &UncheckedSegment, leads: &mut Vec<Lead>) -> bool {
-        let encoding = segment.recorded.encoding;
-        let start = self.log.start_of(number);
-        let end = start + segment.recorded.room_bytes;
-        let mut at = start;
-        let mut ahead = [(0, 0); BUCKETS_AHEAD];
-        let (mut first, mut behind) = (0, 0);
-        leads.clear();
-        loop {
-            while at < end && behind - first < BUCKETS_AHEAD {
-                let front = self.log.bytes(at, (end - at).min(HEADER_BYTES_MAX));
-                let Some(bytes) = plausible_bytes(front, end - at, encoding) else {
-                    at = end;
-                    break;
-                };
-                if let Entry::Item(layout) = crate::item::read(self.log.arena(), at, encoding) {
-                    let hash = self.hashed_key_of(&layout).hash();
-                    self.index.table().probe(hash);
-                    ahead[behind % BUCKETS_AHEAD] = (at, hash);
-                    behind += 1;
-                }
-                at += bytes;
-            }
-            if first == behind {
-                break;
-            }
-            let (offset, hash) = ahead[first % BUCKETS_AHEAD];
-            first += 1;
-            self.index.each_leading_to(hash, offset, |slot| {
-                let hash = Some(hash);
-                leads.push(Lead { offset, slot, hash });
-            });
-            if leads.len() >= segment.entries {
-                break;
-            }
-        }
-        leads.len() == segment.entries
-    }
-
-    /// Finds the entries that lead into a segment by a look at all entries.
-    fn find_leads_in_index(&self, number: u32, leads: &mut Vec<Lead>) {
-        leads.clear();
-        for slot in 0..self.index.slots() {
-            if let Some(offset) = self.index.leads_to(slot)
-                && self.log.segment_of(offset) == number
-            {
-                let hash = None;
-                leads.push(Lead { offset, slot, hash });
-            }
-        }
-        leads.sort_unstable_by_key(|lead| lead.offset);
-    }
-
-    /// Checks the entries that point into a segment, in the order of their items; removes those
-    /// that fail.
-    fn look_at_all(
-        &mut self,
-        leads: &[Lead],
-        survivors: &mut Vec<Survivor>,
-        check: &mut Check<'_>,
-    ) {
-        for lead in leads {
-            let entered = match check.unchecked.changing {
-                Some(changing) if changing == lead.offset => Entered::Doubtful,
-                _ => self.look_at(lead, check),
-            };
-            match entered {
-                Entered::Kept(survivor) => self.keep_apart(survivor, survivors, check),
-                Entered::Ended => self.index.wipe(lead.slot),
-                Entered::Doubtful => {
-                    self.index.wipe(lead.slot);
-                    check.found.dropped += 1;
-                }
-            }
-        }
-        self.drop_misfits(leads, survivors, check);
-    }
-
-    /// Drops items whose length does not agree with where the next item begins: a segment is a
-    /// gapless row of entries. The last of a segment has none behind it to be compared with, nor
-    /// has one before an entry that was being changed.
-    fn drop_misfits(
-        &mut self,
-        leads: &[Lead],
-        survivors: &mut Vec<Survivor>,
-        check: &mut Check<'_>,
-    ) {
-        let mut leads = leads.iter().peekable();
-        survivors.retain(|one| {
-            while leads
-                .next_if(|lead| lead.offset <= one.layout.offset)
-                .is_some()
-            {}
-            let fits = leads.peek().is_none_or(|next| {
-                let changing = check.unchecked.changing;
-                changing.is_some_and(|at| (one.end()..=next.offset).contains(&at))
-                    || self.leads_on(one.end(), next.offset, &check.recorded)
-            });
-            if !fits {
-                check.found.dropped += 1;
-                self.index.wipe(one.slot);
-            }
-            fits
-        });
-    }
-
-    /// Whether entries without a gap lie between two offsets.
-    fn leads_on(&self, mut at: usize, to: usize, recorded: &SegmentMetadata) -> bool {
-        while at < to {
-            let room = to - at;
-            let front = self.log.bytes(at, room.min(HEADER_BYTES_MAX));
-            match plausible_bytes(front, room, recorded.encoding) {
-                Some(bytes) => at += bytes,
-                None => return false,
-            }
-        }
-        at == to
-    }
-
-    fn look_at(&self, lead: &Lead, check: &Check<'_>) -> Entered {
-        let Some(layout) = self.plausible(lead.offset, &check.recorded) else {
-            return Entered::Doubtful;
-        };
-        // A wrong length does no harm: then the block that contains it is wrong.
-        let end = lead.offset + layout.total_bytes();
-        if check.damage.touches(lead.offset, end) {
-            return Entered::Doubtful;
-        }
-        let hash = lead
-            .hash
-            .unwrap_or_else(|| self.hashed_key_of(&layout).hash());
-        // An entry where no lookup comes was not made by a process: it is dropped as well.
-        if !self.index.is_found_in(lead.slot, hash) {
-            return Entered::Doubtful;
-        }
-        if layout.is_packed() && !self.is_sound(&layout) {
-            return Entered::Doubtful;
-        }
-        let is_gone = match (check.recorded.flushed, layout.space()) {
-            (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
-            (_, Space::MAIN) => false,
-            (_, space) => check.unchecked.is_gone(space),
-        };
-        if is_gone || layout.deadline.has_passed(check.now) {
-            return Entered::Ended;
-        }
-        let slot = lead.slot;
-        Entered::Kept(Survivor { layout, slot })
-    }
-
-    /// The item at an offset of a recorded segment, if what lies there can be one.
-    pub(super) fn plausible(&self, offset: usize, recorded: &SegmentMetadata) -> Option<Layout> {
-        let start = self.log.start_of(self.log.segment_of(offset));
-        let room = (start + recorded.room_bytes).checked_sub(offset)?;
-        let front = self.log.bytes(offset, room.min(HEADER_BYTES_MAX));
-        if !is_plausible(front, room, recorded.encoding) {
-            return None;
-        }
-        match crate::item::read(self.log.arena(), offset, recorded.encoding) {
-            Entry::Item(layout) => Some(layout),
-            _ => None,
-        }
-    }
-
-    /// Keeps an item behind those before it: one of two entries that lead to the same, and neither
-    /// of two that have bytes in common.
-    fn keep_apart(&mut self, one: Survivor, kept: &mut Vec<Survivor>, check: &mut Check<'_>) {
-        let last = kept.last();
-        if last.is_some_and(|last| last.layout.offset == one.layout.offset) {
-            // A move was interrupted: either may stay.
-            self.index.wipe(one.slot);
-            return;
-        }
-        if one.layout.offset >= check.end {
-            check.end = one.end();
-            kept.push(one);
-            return;
-        }
-        check.found.dropped += 1;
-        self.index.wipe(one.slot);
-        if let Some(last) = kept.pop_if(|last| one.layout.offset < last.end()) {
-            check.found.dropped += 1;
-            self.index.wipe(last.slot);
-        }
-        check.end = check.end.max(one.end());
+        let index = &mut self.index;
+        let parts = (&self.log, &self.packing, &self.hasher);
+        let mut check = Check::new(index, parts, unchecked, (number, segment), now);
+        check.run(scratch);
+        let mut found = check.found();
+        self.adopt_checked(number, segment, scratch.survivors(), &mut found);
+        found
     }
 
     /// Seals a segment with its items, in the order in which they lie there; without any it becomes
@@ -656,7 +397,7 @@ impl Store {
         number: u32,
         segment: &UncheckedSegment,
         survivors: &mut Vec<Survivor>,
-        check: &mut Check<'_>,
+        found: &mut Rebuilt,
     ) {
         let recorded = &segment.recorded;
         // A deadline that the segment's encoding cannot represent is stored in the item.
@@ -668,7 +409,7 @@ impl Store {
             survivors.len() > 1 && recorded.encoding.width > 0 || survivors.iter().any(has_own);
         let is_paid = segment.has_histogram || is_timed && self.log.reserve_histogram();
         if is_timed && !is_paid {
-            check.found.dropped += survivors.len() as u64;
+            found.dropped += survivors.len() as u64;
             for one in survivors.drain(..) {
                 self.index.wipe(one.slot);
             }
@@ -686,8 +427,8 @@ impl Store {
             self.log.adopt_item(number, layout);
             let due = self.log.segment(number).due(layout.deadline);
             self.tally.add(layout.space(), due);
-            check.found.items += 1;
-            check.found.bytes += layout.total_bytes() as u64;
+            found.items += 1;
+            found.bytes += layout.total_bytes() as u64;
         }
         if survivors.is_empty() {
             self.log.retire(number);
