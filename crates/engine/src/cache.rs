@@ -8,7 +8,7 @@
 //!
 //! Lock order: one shard at a time; no operation holds two. Sections of several operations claim
 //! the shards of their keys in the order of their numbers (`cache/claims.rs`).
-//! Why: docs/decisions/0006, 0008 and 0082. Tests: tests/.
+//! Why: docs/decisions/0006, 0008, 0082 and 0094. Tests: tests/.
 
 mod cell; // a shard, its lock, and the fields that are read without it
 mod geometry; // into how many shards and segments a memory is divided
