@@ -3,24 +3,23 @@
 //!
 //! The shard reads and writes item bytes under its lock. A [`Handle`] reads one value without it:
 //! it holds a pin on the value's segment, and while a segment is pinned the shard neither frees it
-//! nor writes into any value in it. A [`Draft`] writes one value without the lock: its range is not
-//! part of any item until it is committed, and its segment is pinned as well.
+//! nor writes into any value in it. A [`Draft`](crate::Draft) writes one value without the lock:
+//! its range is not part of any item until it is committed, and its segment is pinned as well.
 //!
 //! Invariant: pins grow only under the shard's lock, so a shard that sees zero pins may act on it.
 //! Why: docs/decisions/0009. Tests: tests/handles.rs.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::atomic_memcpy;
 use crate::clock::{Deadline, Instant};
 use crate::deadline_encoding::DeadlineEncoding;
 use crate::error::Error;
 use crate::heap::{note_pinned, note_released};
-use crate::key::Key;
 use crate::memory::{FileRange, LINE_BYTES, Region, prefetch};
-use crate::space::{Kind, Space};
+use crate::space::Kind;
 
 /// Beside a segment's pins: uses of its items do not count yet.
 const YOUNG: u32 = 1 << 31;
@@ -350,6 +349,11 @@ impl Pin {
         }
     }
 
+    /// The arena of the segment.
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
     /// The segment.
     pub(crate) fn segment(&self) -> u32 {
         self.segment
@@ -424,122 +428,6 @@ impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle")
             .field("bytes", &self.len())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The memory of all drafts of a cache: at most half of its memory, so that other values can still
-/// be stored while drafts are received. A single draft may always exceed the limit.
-#[derive(Debug)]
-pub(crate) struct DraftShare {
-    // Relaxed: a sum that orders nothing.
-    bytes: AtomicUsize,
-    bytes_max: usize,
-}
-
-impl DraftShare {
-    /// The share of a cache with so much memory.
-    pub(crate) fn of(memory_bytes: usize) -> DraftShare {
-        DraftShare {
-            bytes: AtomicUsize::new(0),
-            bytes_max: memory_bytes / 2,
-        }
-    }
-
-    /// Takes a part for one draft; none if the others hold too much.
-    pub(crate) fn take(self: &Arc<DraftShare>, bytes: usize) -> Option<DraftPart> {
-        // Relaxed: a sum that orders nothing.
-        let others = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let part = DraftPart {
-            share: Arc::clone(self),
-            bytes,
-        };
-        (others == 0 || others.saturating_add(bytes) <= self.bytes_max).then_some(part)
-    }
-}
-
-/// One draft's part of the limit of all drafts, released when dropped.
-#[derive(Debug)]
-pub(crate) struct DraftPart {
-    share: Arc<DraftShare>,
-    bytes: usize,
-}
-
-impl Drop for DraftPart {
-    fn drop(&mut self) {
-        self.share.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// Memory inside the cache for a value that is still being received.
-///
-/// Stored by [`Cache::commit`](crate::Cache::commit), given back when dropped.
-pub struct Draft {
-    pub(crate) arena: Arc<Arena>,
-    pub(crate) segment: u32,
-    /// Where the item's space begins.
-    pub(crate) offset: usize,
-    /// Bytes between `offset` and the value: header and key.
-    pub(crate) prefix_bytes: usize,
-    pub(crate) value_bytes: usize,
-    /// The key, kept here because the room's prefix is written at the commit.
-    pub(crate) key: Box<[u8]>,
-    pub(crate) space: Space,
-    /// Set once the draft is made.
-    pub(crate) part: Option<DraftPart>,
-}
-
-impl Draft {
-    /// A draft on a range that the shard, under its lock, has reserved for it alone.
-    pub(crate) fn new(
-        arena: &Arc<Arena>,
-        segment: u32,
-        offset: usize,
-        prefix_bytes: usize,
-        value_bytes: usize,
-        key: Key<'_>,
-    ) -> Draft {
-        let end = offset + prefix_bytes + value_bytes;
-        assert!(end <= arena.region.bytes(), "outside the arena");
-        arena.pin(segment);
-        Draft {
-            arena: Arc::clone(arena),
-            segment,
-            offset,
-            prefix_bytes,
-            value_bytes,
-            key: key.bytes().into(),
-            space: key.space(),
-            part: None,
-        }
-    }
-
-    /// The value's bytes, to be written before the commit; bytes that are not written are
-    /// unspecified.
-    pub fn value_mut(&mut self) -> &mut [u8] {
-        // SAFETY: inside the arena by the assert in `new`; the range belongs to this draft alone,
-        // and `&mut self` makes the borrow exclusive.
-        unsafe {
-            let start = self
-                .arena
-                .region
-                .base()
-                .add(self.offset + self.prefix_bytes);
-            std::slice::from_raw_parts_mut(start, self.value_bytes)
-        }
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        self.arena.unpin(self.segment);
-    }
-}
-
-impl std::fmt::Debug for Draft {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Draft")
-            .field("value_bytes", &self.value_bytes)
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Lock order: one shard at a time; no operation holds two. Sections of several operations claim
 //! the shards of their keys in the order of their numbers (`cache/claims.rs`).
-//! Why: docs/decisions/0006, 0008, 0082 and 0094. Tests: tests/.
+//! Why: docs/decisions/0006, 0008, 0082 and 0095. Tests: tests/.
 
 mod cell; // a shard, its lock, and the fields that are read without it
 mod geometry; // into how many shards and segments a memory is divided
@@ -24,7 +24,8 @@ mod listing; // how keys are listed and drawn, why none is missed
 mod spaces; // what a space holds, how it is emptied
 mod timeline; // what will expire when
 mod audit; // exact contents of all shards
-mod drafts; // room for values that come in pieces, a long one's in steps
+mod reservation; // memory for long values, reserved in steps
+mod drafts; // values that arrive in pieces, or are made in place
 mod extent_reservations; // memory for values that are computed from old ones
 mod reclaim_plan; // free segments for many short values
 mod huge_pages; // fully used memory on huge pages
@@ -40,7 +41,7 @@ mod whole_cache; // operations on all items, and those of the cache's owner
 
 pub use self::checkpoint::Checkpoint;
 pub use self::claims::{Claims, Snapshot, WantedShards};
-pub use self::drafts::{Reservation, Reserved};
+pub use self::drafts::Draft;
 pub use self::extent_reservations::ExtentReservation;
 pub use self::maintenance::Maintenance;
 pub use self::no_eviction::NoEvictionStats;
@@ -51,7 +52,8 @@ pub use self::timeline::{ExpiryTimeline, Leaving};
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::arena::{DraftShare, Handle};
+use self::reservation::DraftShare;
+use crate::arena::Handle;
 use crate::claim::Intent;
 use crate::clock::{Deadline, Instant};
 use crate::config::Config;

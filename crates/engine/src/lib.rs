@@ -57,13 +57,12 @@ mod lookup; // leases, versions, reads that change something
 mod counter; // numbers that count
 mod extend; // values that get longer at one end
 mod update; // to read and then decide, as one step
-mod receive; // values that come in pieces, written where they will stay
 pub mod cache; // the engine's public face
 
-pub use arena::{Draft, Handle};
+pub use arena::Handle;
 pub use cache::{
-    Cache, Checkpoint, Claims, ExpiryTimeline, ExtentReservation, IndexHint, Leaving, Maintenance,
-    NoEvictionStats, ReclaimPlan, Reservation, Reserved, Scratch, Snapshot, WantedShards,
+    Cache, Checkpoint, Claims, Draft, ExpiryTimeline, ExtentReservation, IndexHint, Leaving,
+    Maintenance, NoEvictionStats, ReclaimPlan, Scratch, Snapshot, WantedShards,
 };
 pub use claim::section::Extended;
 pub use claim::{Intent, claim_releases, mark_waits_in};

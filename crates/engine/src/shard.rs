@@ -2,7 +2,7 @@
 //!
 //! The cache is an array of shards behind a lock each; `cache.rs` picks the shard. Every operation
 //! finds its item, decides, writes, and then does its share of reclaiming. Reads with side effects
-//! are in `lookup.rs`, counters in `counter.rs`, values that arrive in pieces in `receive.rs`.
+//! are in `lookup.rs`, counters in `counter.rs`, values that arrive in pieces in `cache/drafts.rs`.
 //!
 //! Order inside an operation: [`Shard::begin`], the operation, [`Shard::end`]. Reclaiming space may
 //! move or drop any item, so items are located again after it.

@@ -59,8 +59,8 @@ fn store(
 
 fn whole(cache: &Cache, key: Key<'_>, bytes: usize) -> Result<ExtentReservation, Error> {
     let mut reservation = cache.reserve_extent(key, bytes)?;
-    while !reservation.is_whole() {
-        cache.continue_extent(&mut reservation)?;
+    while !reservation.is_reserved() {
+        reservation.extend(cache)?;
     }
     Ok(reservation)
 }
@@ -79,8 +79,8 @@ fn what_finds_no_room_changes_nothing_and_what_is_provided_for_has_nobody_leave(
 
         let mut reservation = cache.reserve_extent(key, LONG).unwrap();
         let (mut steps, mut last) = (1, cache.stats());
-        while !reservation.is_whole() {
-            cache.continue_extent(&mut reservation).unwrap();
+        while !reservation.is_reserved() {
+            reservation.extend(cache).unwrap();
             let now = cache.stats();
             let freed = (now.segments_freed - last.segments_freed) * now.segment_bytes;
             assert!(freed <= STEP_BYTES + now.segment_bytes, "{steps}: {freed}");
@@ -183,7 +183,7 @@ fn several_that_want_more_than_there_is_end_with_room_or_a_refusal() {
         for (name, place) in names.iter().zip(&mut waiting) {
             let key = cache.key(name.as_bytes()).unwrap();
             match place {
-                Ok(reservation) if reservation.is_whole() => {
+                Ok(reservation) if reservation.is_reserved() => {
                     let Ok(reservation) = std::mem::replace(place, Err(Error::Full)) else {
                         unreachable!("it is there");
                     };
@@ -191,7 +191,7 @@ fn several_that_want_more_than_there_is_end_with_room_or_a_refusal() {
                     served += 1;
                 }
                 Ok(reservation) => {
-                    if let Err(error) = cache.continue_extent(reservation) {
+                    if let Err(error) = reservation.extend(cache) {
                         *place = Err(error);
                     }
                 }

@@ -58,6 +58,23 @@ fn a_draft_is_stored_when_it_is_committed_and_not_before() {
 }
 
 #[test]
+fn a_draft_takes_the_bytes_of_its_value_and_no_more() {
+    let timed = Timed::new(2 << 20);
+    let key = timed.cache.key(b"key").unwrap();
+    let mut draft = timed.cache.draft(key, 6).unwrap();
+    assert_eq!((draft.value_bytes(), draft.is_complete()), (6, false));
+    assert_eq!(draft.fill_from(b"ab"), 2);
+    draft.buffer()[..3].copy_from_slice(b"cde");
+    draft.advance(3);
+    assert_eq!((draft.received_bytes(), draft.is_complete()), (5, false));
+    assert_eq!(draft.fill_from(b"fgh"), 1);
+    assert!(draft.is_complete() && draft.buffer().is_empty());
+    assert_eq!(draft.fill_from(b"gh"), 0);
+    timed.cache.commit(draft, &SetOptions::default()).unwrap();
+    assert_eq!(timed.get("key").as_deref(), Some(&b"abcdef"[..]));
+}
+
+#[test]
 fn abandoned_drafts_give_their_memory_back() {
     let timed = Timed::new(4 << 20);
     let (drafts, draft, large) = if cfg!(miri) {

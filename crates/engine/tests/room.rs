@@ -1,8 +1,6 @@
 //! Room for long values, which is made in steps.
 #![cfg(not(miri))]
-use cellar_engine::{
-    Config, DeleteOptions, Error, Reservation, Reserved, SetOptions, Space, Stored,
-};
+use cellar_engine::{Config, DeleteOptions, Draft, Error, SetOptions, Space, Stored};
 
 use crate::support::cache::Timed;
 
@@ -36,16 +34,15 @@ fn fill_with(timed: &Timed, value_bytes: usize) {
     }
 }
 
-fn begin(timed: &Timed, name: &str, bytes: usize) -> Result<Reserved, Error> {
+fn begin(timed: &Timed, name: &str, bytes: usize) -> Result<Draft, Error> {
     let key = timed.cache.key(name.as_bytes()).unwrap();
     timed.cache.reserve(key, bytes)
 }
 
-fn more(reserved: Reserved) -> Reservation {
-    match reserved {
-        Reserved::More(reservation) => reservation,
-        Reserved::Draft(_) => panic!("there was room at once"),
-    }
+/// Takes the next step of a draft whose memory is not all reserved.
+fn extend(timed: &Timed, draft: &mut Draft) {
+    assert!(!draft.is_reserved(), "there was room at once");
+    draft.extend_reservation(&timed.cache).unwrap();
 }
 
 /// Has background maintenance do all that it finds to do.
@@ -59,9 +56,9 @@ fn no_step_frees_or_touches_more_than_its_bound() {
         let timed = timed(shards, MEMORY);
         fill_with(&timed, value_bytes);
         let mut before = timed.cache.stats();
-        let mut reserved = begin(&timed, "long", LONG);
+        let mut draft = begin(&timed, "long", LONG).unwrap();
         let mut steps = 1;
-        let draft = loop {
+        loop {
             let after = timed.cache.stats();
             let freed = (after.segments_freed - before.segments_freed) * after.segment_bytes;
             assert!(
@@ -73,12 +70,12 @@ fn no_step_frees_or_touches_more_than_its_bound() {
             let touched = after.free_bytes.saturating_sub(before.free_bytes);
             assert!(touched <= 2 * STEP_BYTES, "step {steps}: {touched} touched");
             before = after;
-            match reserved.unwrap() {
-                Reserved::Draft(draft) => break draft,
-                Reserved::More(reservation) => reserved = timed.cache.go_on(reservation),
+            if draft.is_reserved() {
+                break;
             }
+            extend(&timed, &mut draft);
             steps += 1;
-        };
+        }
         assert!(steps as u64 > LONG as u64 / STEP_BYTES, "{steps} steps");
         timed.cache.audit().unwrap();
         timed.cache.commit(draft, &SetOptions::default()).unwrap();
@@ -91,16 +88,16 @@ fn no_step_frees_or_touches_more_than_its_bound() {
 fn others_store_and_read_between_two_steps() {
     let timed = timed(4, MEMORY);
     fill(&timed);
-    let mut reserved = begin(&timed, "long", LONG).unwrap();
+    let mut draft = begin(&timed, "long", LONG).unwrap();
     let mut number = 0;
-    while let Reserved::More(reservation) = reserved {
+    while !draft.is_reserved() {
         for _ in 0..200 {
             let name = format!("beside {number}");
             timed.set(&name, &[5; 700], None).unwrap();
             assert_eq!(timed.get(&name), Some(vec![5; 700]));
             number += 1;
         }
-        reserved = timed.cache.go_on(reservation).unwrap();
+        extend(&timed, &mut draft);
     }
     timed.cache.audit().unwrap();
     assert!(number >= 1_000, "{number}");
@@ -111,15 +108,12 @@ fn a_reservation_that_is_dropped_gives_all_back() {
     for steps in [1, 3, 40] {
         let timed = timed(4, MEMORY);
         fill(&timed);
-        let mut reserved = begin(&timed, "long", LONG).unwrap();
+        let mut draft = begin(&timed, "long", LONG).unwrap();
         for _ in 1..steps {
-            reserved = match reserved {
-                Reserved::More(reservation) => timed.cache.go_on(reservation).unwrap(),
-                done => done,
-            };
+            draft.extend_reservation(&timed.cache).unwrap();
         }
         let held = timed.cache.audit().unwrap();
-        drop(reserved);
+        drop(draft);
         let dropped = timed.cache.audit().unwrap();
         assert_eq!(
             (dropped.held_bytes, dropped.draft_bytes),
@@ -160,13 +154,14 @@ fn a_reservation_that_is_dropped_where_memory_is_left_costs_nobody_an_item() {
     let timed = timed(1, MEMORY);
     timed.set("key", b"value", None).unwrap();
     let before = timed.cache.audit().unwrap();
-    let mut reserved = more(begin(&timed, "long", LONG).unwrap());
+    let mut draft = begin(&timed, "long", LONG).unwrap();
     for _ in 0..3 {
-        reserved = more(timed.cache.go_on(reserved).unwrap());
+        extend(&timed, &mut draft);
     }
+    assert!(!draft.is_reserved());
     let during = timed.cache.audit().unwrap();
     assert!(during.held_bytes >= 4 * STEP_BYTES, "{during:?}");
-    drop(reserved);
+    drop(draft);
     // Its memory stays for the next long value as long as one might come.
     for _ in 0..2 {
         settle(&timed);
@@ -229,24 +224,12 @@ fn two_that_compete_both_get_room_and_a_third_is_refused_at_once() {
     let evicted = timed.cache.stats().evicted;
     assert_eq!(begin(&timed, "third", bytes).unwrap_err(), Error::Busy);
     assert_eq!(timed.cache.stats().evicted, evicted);
-    loop {
-        first = match first {
-            Reserved::More(reservation) => timed.cache.go_on(reservation).unwrap(),
-            done => done,
-        };
-        second = match second {
-            Reserved::More(reservation) => timed.cache.go_on(reservation).unwrap(),
-            done => done,
-        };
-        if matches!((&first, &second), (Reserved::Draft(_), Reserved::Draft(_))) {
-            break;
-        }
+    while !(first.is_reserved() && second.is_reserved()) {
+        first.extend_reservation(&timed.cache).unwrap();
+        second.extend_reservation(&timed.cache).unwrap();
     }
     timed.cache.audit().unwrap();
-    for reserved in [first, second] {
-        let Reserved::Draft(draft) = reserved else {
-            unreachable!("both are done");
-        };
+    for draft in [first, second] {
         let stored = timed.cache.commit(draft, &SetOptions::default()).unwrap();
         assert!(matches!(stored, Stored::Done { .. }));
     }
@@ -285,12 +268,11 @@ fn where_all_is_read_by_others_it_is_refused_and_gives_back_what_it_had() {
     }
     handles.truncate(handles.len() - 20);
     let before = timed.cache.audit().unwrap();
-    let mut reserved = begin(&timed, "long", LONG);
+    let mut draft = begin(&timed, "long", LONG).unwrap();
     let refused = loop {
-        match reserved {
-            Ok(Reserved::More(reservation)) => reserved = timed.cache.go_on(reservation),
-            Ok(Reserved::Draft(_)) => panic!("nothing may leave"),
-            Err(error) => break error,
+        assert!(!draft.is_reserved(), "nothing may leave");
+        if let Err(error) = draft.extend_reservation(&timed.cache) {
+            break error;
         }
     };
     assert_eq!(refused, Error::Busy);
@@ -337,18 +319,18 @@ fn a_long_value_that_is_gone_goes_back_piece_by_piece() {
 fn a_flush_between_two_steps_leaves_the_value_alone() {
     let timed = timed(4, MEMORY);
     fill(&timed);
-    let mut reserved = begin(&timed, "long", LONG).unwrap();
+    let mut draft = begin(&timed, "long", LONG).unwrap();
     let mut steps = 0;
-    let mut draft = loop {
+    loop {
         steps += 1;
         if steps == 3 || steps == 9 {
             timed.cache.flush();
         }
-        match reserved {
-            Reserved::Draft(draft) => break draft,
-            Reserved::More(reservation) => reserved = timed.cache.go_on(reservation).unwrap(),
+        if draft.is_reserved() {
+            break;
         }
-    };
+        extend(&timed, &mut draft);
+    }
     draft.value_mut().fill(8);
     timed.cache.commit(draft, &SetOptions::default()).unwrap();
     assert_eq!(timed.get("long"), Some(vec![8; LONG]));
@@ -412,11 +394,11 @@ fn room_is_made_beside_who_stores_as_long_a_value_at_each_step() {
         timed.cache.commit(draft, &SetOptions::default()).unwrap();
     };
     store("source");
-    let mut reserved = begin(&timed, "made", bytes).unwrap();
+    let mut draft = begin(&timed, "made", bytes).unwrap();
     let mut steps = 0;
-    while let Reserved::More(reservation) = reserved {
+    while !draft.is_reserved() {
         store("source");
-        reserved = timed.cache.go_on(reservation).unwrap();
+        extend(&timed, &mut draft);
         steps += 1;
         assert!(steps < 20, "{steps}");
     }

@@ -8,8 +8,8 @@
 //! [`Flow::Unfinished`] and resumes when the client has read.
 
 mod section; // which keys a step of several operations keeps to itself
-pub mod filling;
 pub mod context;
+mod upload; // large values on their way into the cache
 mod login; // a name and a password over any protocol
 pub mod permission; // what each command needs, and which users may run it
 pub mod memcached; // what a command of memcached does
@@ -17,7 +17,6 @@ pub mod resp;
 pub mod http;
 pub mod link; // a connection's protocol, as the event loop sees it
 
-pub use context::{Context, DecodedTask, Flow, Found, Refusal, Unfinished};
-pub use filling::{Filling, Transfer};
+pub use context::{Context, DecodedTask, Flow, Found, Refusal, Transfer, Unfinished};
 pub use link::{Codec, Link, Task};
 pub use resp::serve;

@@ -1,152 +1,226 @@
-//! Drafts: space for values that arrive in pieces or are made in place, reserved in steps for a
-//! long one.
+//! Drafts: values that arrive in pieces, or are made in place, in the memory of the cache.
 //!
-//! [`Cache::reserve`] takes the first step, [`Cache::go_on`] the next ones; between two of them no
-//! lock is held, and other threads store, read and evict. A reservation owns bytes pledged from the
-//! budget, and the part of an extent that has memory. When it is dropped, the pledge is released at
-//! once, and the extent like one whose last reader has finished.
+//! ```text
+//! Cache::reserve ---> reserving ---> reserved ---> complete ---> Cache::commit: an item
+//!   step        Draft::extend_       Draft::buffer,
+//!   by step     reservation          Draft::advance
+//! ```
 //!
-//! Why: docs/decisions/0009 and 0053. Tests: tests/room.rs, tests/handles.rs.
+//! A short value has all its memory at once, a long one step by step (reservation.rs). A draft
+//! counts as reclaimable until it is committed; when it is dropped, its memory is released.
+//!
+//! Why: docs/decisions/0009 and 0053. Tests: tests/room.rs, tests/handles.rs, tests/model.rs.
 
 use super::Cache;
-use crate::arena::{Draft, DraftPart, Pin};
-use crate::clock::Instant;
+use super::reservation::{DraftPart, Reservation};
+use crate::arena::Pin;
+use crate::clock::{Deadline, Instant};
 use crate::config::Config;
 use crate::error::Error;
-use crate::evict::Newest;
-use crate::evict::room::{Reclaimed, STEP_BYTES};
-use crate::item::HEADER_BYTES_MAX;
+use crate::item::{HEADER_BYTES_MAX, Spec};
 use crate::key::Key;
-use crate::log::{PIECE_BYTES, extent_bytes, is_better_off_alone};
-use crate::memory::Pledge;
+use crate::log::{Room, is_better_off_alone};
+use crate::observer::Happened;
 use crate::options::SetOptions;
 use crate::outcome::Stored;
+use crate::segment::Queue;
 use crate::shard::Shard;
 use crate::space::Space;
+use crate::store::Located;
+use crate::table::Hint;
 
-/// Most walks over all memory for one value: twice as many as it takes until the most used items
-/// may be evicted.
-const WALKS_MAX: usize = 8;
-/// A shard releases memory for another shard's value down to this part of its share, or below if no
-/// other shard has anything to release.
-const FLOOR_SHARE: usize = 2;
-/// Segments whose live items may be copied for a value in a no-eviction partition.
-const KEPT_COPIES: usize = 2;
-
-/// The result of one step of a reservation.
-#[derive(Debug)]
-pub enum Reserved {
-    /// The space is reserved.
-    Draft(Draft),
-    /// More steps are needed.
-    More(Reservation),
-}
-
-/// Space for a long value, as far as it is reserved; see [`Cache::reserve`].
-pub struct Reservation {
+/// A value that is not complete yet, in the memory of the cache: it is being reserved, received or
+/// made.
+///
+/// Stored by [`Cache::commit`], released when dropped.
+pub struct Draft {
     key: Box<[u8]>,
     space: Space,
     value_bytes: usize,
-    /// Bytes of header, key and value, and of the whole extent.
-    item_bytes: usize,
-    extent_bytes: usize,
-    /// The key's shard.
-    number: usize,
-    part: DraftPart,
-    pledge: Pledge,
-    extent: Option<Pin>,
-    /// Bytes of the extent that have memory.
-    grown: usize,
-    /// Bytes that may still be copied, and walked over.
-    copy_bytes: usize,
-    walk_bytes: usize,
-    donors: Donors,
-    /// Whether the caller can do without the space, so that a failure is not counted as a refusal.
-    is_trial: bool,
+    /// Bytes of the value that were received.
+    received_bytes: usize,
+    memory: DraftMemory,
+    /// Its part of the memory of all drafts; none once its memory is released.
+    part: Option<DraftPart>,
 }
 
-/// Which shards give memory up for a value.
-#[derive(Debug)]
-struct Donors {
-    /// Whether the oldest items of all shards are evicted first, because a value this large
-    /// displaces items of all shards.
-    is_shared: bool,
-    /// How often another shard was asked.
-    turn: usize,
-    /// How many in a row had nothing to give.
-    idle: usize,
-    /// Whether all shards were asked in vain, so that now any item may be evicted.
-    is_pressing: bool,
-    /// Whether no segment without a live item was left when all were looked at.
-    is_without_dead: bool,
+/// The memory of a draft.
+enum DraftMemory {
+    /// Being reserved.
+    Reserving(Box<Reservation>),
+    /// Reserved.
+    Reserved(DraftRange),
+    /// Released, because no more could be reserved.
+    Released,
 }
 
-impl Reservation {
+/// Bytes of the arena that belong to one draft alone.
+struct DraftRange {
+    pin: Pin,
+    /// Where the item's space begins.
+    offset: usize,
+    /// Bytes between `offset` and the value: header and key, which are written at the commit.
+    prefix_bytes: usize,
+    value_bytes: usize,
+}
+
+impl Draft {
     /// Length of the value.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
         self.value_bytes
     }
 
-    /// Keeps an extent that is whole.
-    pub(super) fn keep_whole(&mut self, extent: Pin) {
-        self.extent = Some(extent);
+    /// Whether all its memory is reserved.
+    #[inline]
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        matches!(self.memory, DraftMemory::Reserved(_))
     }
 
-    /// The segment of its extent, if it is in this shard.
-    pub(super) fn extent_in(&self, number: usize) -> Option<u32> {
-        let extent = self.extent.as_ref().filter(|_| self.number == number);
-        extent.map(Pin::segment)
-    }
-
-    /// Records the bytes that one call has reclaimed for it; returns how many.
+    /// Takes the next step towards its memory, if some is missing: for about a millisecond.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too much was walked over for it.
-    fn note_reclaimed(&mut self, reclaimed: Reclaimed) -> Result<usize, Error> {
-        let walk_left = self.walk_bytes.checked_sub(reclaimed.walked_bytes);
-        self.walk_bytes = walk_left.ok_or(Error::Busy)?;
-        self.donors.idle = 0;
-        Ok(reclaimed.bytes)
+    /// As [`Cache::reserve`]; then everything that was reserved is released, and the draft is of no
+    /// further use.
+    pub fn extend_reservation(&mut self, cache: &Cache) -> Result<(), Error> {
+        let DraftMemory::Reserving(reservation) = &mut self.memory else {
+            return Ok(());
+        };
+        let now = cache.now();
+        match cache.enlarge(reservation, now) {
+            Ok(None) => {}
+            Ok(Some(extent)) => {
+                let number = reservation.number();
+                let mut shard = cache.shards[number].lock_beside_claims();
+                let range = shard.draft_in(&extent, self.key.len(), self.value_bytes, now);
+                drop(shard);
+                self.memory = DraftMemory::Reserved(range);
+            }
+            Err(error) => {
+                self.memory = DraftMemory::Released;
+                self.part = None;
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
-    fn piece_bytes(&self) -> usize {
-        PIECE_BYTES.min(self.extent_bytes - self.grown)
+    /// Bytes of the value that were received.
+    #[must_use]
+    pub fn received_bytes(&self) -> usize {
+        self.received_bytes
+    }
+
+    /// Whether all bytes of the value were received.
+    #[inline]
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.received_bytes == self.value_bytes
+    }
+
+    /// The memory for the next bytes; empty when the value is complete.
+    ///
+    /// # Panics
+    /// If not all memory is reserved.
+    pub fn buffer(&mut self) -> &mut [u8] {
+        let received_bytes = self.received_bytes;
+        &mut self.value_mut()[received_bytes..]
+    }
+
+    /// Records that the first `bytes` of [`Draft::buffer`] are filled.
+    ///
+    /// # Panics
+    /// If that is more than the buffer holds.
+    pub fn advance(&mut self, bytes: usize) {
+        let missing_bytes = self.value_bytes - self.received_bytes;
+        assert!(
+            bytes <= missing_bytes,
+            "more was received than the value has"
+        );
+        self.received_bytes += bytes;
+    }
+
+    /// Receives what it can from `input`; returns how many bytes that was.
+    ///
+    /// # Panics
+    /// If not all memory is reserved.
+    pub fn fill_from(&mut self, input: &[u8]) -> usize {
+        let buffer = self.buffer();
+        let bytes = buffer.len().min(input.len());
+        buffer[..bytes].copy_from_slice(&input[..bytes]);
+        self.advance(bytes);
+        bytes
+    }
+
+    /// The whole value, to be made in place; bytes that were not written are unspecified.
+    ///
+    /// # Panics
+    /// If not all memory is reserved.
+    pub fn value_mut(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            DraftMemory::Reserved(range) => range.value_mut(),
+            _ => panic!("a value is written when its memory is reserved"),
+        }
     }
 }
 
-impl std::fmt::Debug for Reservation {
+impl std::fmt::Debug for Draft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reservation")
+        f.debug_struct("Draft")
             .field("value_bytes", &self.value_bytes)
-            .field("grown", &self.grown)
+            .field("is_reserved", &self.is_reserved())
+            .field("received_bytes", &self.received_bytes)
             .finish_non_exhaustive()
     }
 }
 
+impl DraftRange {
+    /// A range that the shard, under its lock, has reserved for one draft alone.
+    fn new(pin: Pin, offset: usize, prefix_bytes: usize, value_bytes: usize) -> DraftRange {
+        let end = offset + prefix_bytes + value_bytes;
+        assert!(end <= pin.arena().region().bytes(), "outside the arena");
+        DraftRange {
+            pin,
+            offset,
+            prefix_bytes,
+            value_bytes,
+        }
+    }
+
+    fn value_mut(&mut self) -> &mut [u8] {
+        // SAFETY: inside the arena by the assert in `new`; the range belongs to this draft alone,
+        // and `&mut self` makes the borrow exclusive.
+        unsafe {
+            let base = self.pin.arena().region().base();
+            let start = base.add(self.offset + self.prefix_bytes);
+            std::slice::from_raw_parts_mut(start, self.value_bytes)
+        }
+    }
+}
+
 impl Cache {
-    /// Memory inside the cache for a value of `value_bytes` that is still being received, so that
-    /// large values need no other buffer. Takes all the steps of [`Cache::reserve`] at once.
+    /// Memory for a value of `value_bytes` that is not complete yet, so that large values need no
+    /// other buffer. Takes all the steps of [`Cache::reserve`] at once.
     ///
     /// # Errors
     /// As [`Cache::reserve`].
     pub fn draft(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
-        let mut reserved = self.reserve(key, value_bytes)?;
-        loop {
-            match reserved {
-                Reserved::Draft(draft) => return Ok(draft),
-                Reserved::More(reservation) => reserved = self.go_on(reservation)?,
-            }
+        let mut draft = self.reserve(key, value_bytes)?;
+        while !draft.is_reserved() {
+            draft.extend_reservation(self)?;
         }
+        Ok(draft)
     }
 
-    /// Begins to reclaim space for a value of `value_bytes` that is still being received: for about
-    /// a millisecond, or all of it for a short value.
+    /// Begins to reserve memory for a value of `value_bytes` that is not complete yet: for about a
+    /// millisecond, or all of it for a short value. [`Draft::extend_reservation`] takes the next
+    /// steps; between two of them other threads store, read and evict.
     ///
     /// # Errors
     /// As [`Cache::set`]; [`Error::Busy`] also if this draft and others would hold more than half
     /// of the memory, [`Error::Full`] at once if the value's space never has so much.
-    pub fn reserve(&self, key: Key<'_>, value_bytes: usize) -> Result<Reserved, Error> {
+    pub fn reserve(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
         self.begin(key, value_bytes, false)
     }
 
@@ -155,328 +229,148 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::reserve`].
-    pub fn try_reserve(&self, key: Key<'_>, value_bytes: usize) -> Result<Reserved, Error> {
+    pub fn try_reserve(&self, key: Key<'_>, value_bytes: usize) -> Result<Draft, Error> {
         self.begin(key, value_bytes, true)
     }
 
-    fn begin(&self, key: Key<'_>, value_bytes: usize, is_trial: bool) -> Result<Reserved, Error> {
+    fn begin(&self, key: Key<'_>, value_bytes: usize, is_trial: bool) -> Result<Draft, Error> {
         self.shards
             .memory()
             .check_value(value_bytes, Config::VALUE_BYTES_LIMIT)?;
+        let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
         let segment_bytes = 1 << self.shards.cell(key).arena.segment_shift();
         let item_bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
-        if is_better_off_alone(item_bytes, segment_bytes) {
-            return self.go_on(self.reservation(key, value_bytes, is_trial)?);
-        }
-        let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
-        let mut draft = self.write_with_room(
-            key,
-            || value_bytes,
-            |shard, now| shard.draft(key, value_bytes, now),
-        )?;
-        draft.part = Some(part);
-        Ok(Reserved::Draft(draft))
-    }
-
-    /// A reservation of an extent, of which nothing is made yet.
-    pub(super) fn reservation(
-        &self,
-        key: Key<'_>,
-        value_bytes: usize,
-        is_trial: bool,
-    ) -> Result<Reservation, Error> {
-        let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
-        let number = self.shards.number_of(key);
-        let cell = &self.shards[number];
-        let segment_bytes = 1 << cell.arena.segment_shift();
-        let item_bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
-        let extent_bytes = extent_bytes(item_bytes, segment_bytes);
-        let kept = number.checked_sub(self.shards.sharing());
-        let mut shard = cell.lock_beside_claims();
-        if kept.is_some() && !shard.store.log().may_ever_take(extent_bytes) {
-            return Err(refusal(&mut shard, is_trial));
-        }
-        let is_shared = kept.is_none() && !shard.store.log().counts(extent_bytes);
-        drop(shard);
-        let budget = {
-            let memory = self.shards.memory();
-            kept.map_or(memory.budget(), |kept| &memory.partitions()[kept].budget)
+        let memory = if is_better_off_alone(item_bytes, segment_bytes) {
+            let reservation = self.reservation(key, value_bytes, is_trial)?;
+            DraftMemory::Reserving(Box::new(reservation))
+        } else {
+            DraftMemory::Reserved(self.write_with_room(
+                key,
+                || value_bytes,
+                |shard, now| shard.draft(key, value_bytes, now),
+            )?)
         };
-        Ok(Reservation {
+        let mut draft = Draft {
             key: key.bytes().into(),
             space: key.space(),
             value_bytes,
-            item_bytes,
-            extent_bytes,
-            number,
-            part,
-            pledge: Pledge::of(budget),
-            extent: None,
-            grown: 0,
-            copy_bytes: kept.map_or(extent_bytes, |_| KEPT_COPIES * segment_bytes),
-            walk_bytes: WALKS_MAX * self.shards.config().memory_bytes,
-            donors: Donors {
-                is_shared,
-                turn: 0,
-                idle: 0,
-                is_pressing: false,
-                is_without_dead: false,
-            },
-            is_trial,
-        })
-    }
-
-    /// Takes the next step of a reservation.
-    ///
-    /// # Errors
-    /// As [`Cache::reserve`]; then everything that it had reserved is released.
-    pub fn go_on(&self, mut reservation: Reservation) -> Result<Reserved, Error> {
-        let now = self.shards.now();
-        match self.enlarge(&mut reservation, now)? {
-            Some(extent) => self.finish(reservation, &extent, now).map(Reserved::Draft),
-            None => Ok(Reserved::More(reservation)),
-        }
-    }
-
-    /// Takes the next step of a reservation; its extent once that is whole.
-    pub(super) fn enlarge(
-        &self,
-        reservation: &mut Reservation,
-        now: Instant,
-    ) -> Result<Option<Pin>, Error> {
-        let Some(extent) = self.extent_of(reservation, now)? else {
-            return Ok(None);
+            received_bytes: 0,
+            memory,
+            part: Some(part),
         };
-        let piece = reservation.piece_bytes();
-        if piece > 0 && self.pledge_bytes(reservation, piece, now)? {
-            let cell = &self.shards[reservation.number];
-            let mut shard = cell.lock_beside_claims();
-            let pledge = &mut reservation.pledge;
-            let at = shard.store.grow_extent(&extent, piece, pledge);
-            drop(shard);
-            // Only this reservation uses these bytes, so the lock is not needed.
-            if !cell.arena.region().populate(at, piece) {
-                return Err(self.busy(piece));
-            }
-            reservation.grown += piece;
-        }
-        if reservation.grown < reservation.extent_bytes {
-            reservation.extent = Some(extent);
-            return Ok(None);
-        }
-        Ok(Some(extent))
-    }
-
-    /// The extent of a reservation; none if there is no place for it yet.
-    fn extent_of(&self, reservation: &mut Reservation, now: Instant) -> Result<Option<Pin>, Error> {
-        if let Some(extent) = reservation.extent.take() {
-            return Ok(Some(extent));
-        }
-        let mut shard = self.shards[reservation.number].lock_beside_claims();
-        let extent = shard.store.begin_extent(reservation.item_bytes);
-        drop(shard);
-        let Some((extent, grown)) = extent else {
-            self.reclaim(reservation, STEP_BYTES, now)?;
-            return Ok(None);
-        };
-        reservation.grown = grown;
-        Ok(Some(extent))
-    }
-
-    /// Sees to it that `bytes` are pledged to a reservation; whether they are.
-    fn pledge_bytes(
-        &self,
-        reservation: &mut Reservation,
-        bytes: usize,
-        now: Instant,
-    ) -> Result<bool, Error> {
-        for is_won in [false, true] {
-            let missing = bytes.saturating_sub(reservation.pledge.bytes());
-            if missing == 0 || self.pledge(reservation, missing) {
-                return Ok(true);
-            }
-            if !is_won {
-                let reclaimed = self.reclaim(reservation, missing, now)?;
-                // Taken at once, before others can.
-                let _ = reclaimed > 0 && reservation.pledge.take(reclaimed.min(missing));
-            }
-        }
-        Ok(false)
-    }
-
-    /// Pledges bytes of the remaining budget, if the key's shard may have them.
-    fn pledge(&self, reservation: &mut Reservation, bytes: usize) -> bool {
-        let mut shard = self.shards[reservation.number].lock_beside_claims();
-        let gathered = reservation.grown + reservation.pledge.bytes();
-        // In a no-eviction partition, a value for which there is not enough takes nothing from
-        // others. It has gathered more than it needs while no addresses are free for its extent.
-        let missing = reservation.extent_bytes.saturating_sub(gathered);
-        let is_enough = shard.store.log().may_take(missing);
-        is_enough && shard.store.pledge(bytes, &mut reservation.pledge)
-    }
-
-    /// Makes some shard release about so many bytes; returns how many it was.
-    ///
-    /// # Errors
-    /// If none has anything to release.
-    fn reclaim(
-        &self,
-        reservation: &mut Reservation,
-        bytes: usize,
-        now: Instant,
-    ) -> Result<usize, Error> {
-        let dead_bytes = self.reclaim_dead(reservation, bytes, now);
-        if dead_bytes > 0 {
-            return Ok(dead_bytes);
-        }
-        if reservation.donors.is_shared {
-            let reclaimed = self.reclaim_oldest(reservation, bytes, now);
-            if reclaimed.is_any {
-                return reservation.note_reclaimed(reclaimed);
-            }
-        }
-        let (number, is_own) = self.donor(reservation);
-        let donors = &mut reservation.donors;
-        let mut shard = self.shards[number].lock_beside_claims();
-        shard.begin(now);
-        if donors.is_pressing {
-            shard.set_newest(Newest::MayLeave);
-        }
-        let floor = shard.store.log().share_bytes() / FLOOR_SHARE;
-        if is_own || donors.is_pressing || shard.store.log().resident_bytes() > floor {
-            let reclaimed = shard.reclaim_some(bytes, &mut reservation.copy_bytes, now);
-            shard.set_newest(Newest::Stays);
-            if reclaimed.is_any {
-                return reservation.note_reclaimed(reclaimed);
-            }
-        }
-        drop(shard);
-        donors.idle += 1;
-        let all = if is_own && number >= self.shards.sharing() {
-            1
-        } else {
-            self.shards.sharing()
-        };
-        if donors.idle >= all {
-            donors.idle = 0;
-            if std::mem::replace(&mut donors.is_pressing, true) {
-                self.take_last(reservation, bytes)?;
-            }
-        }
-        Ok(0)
-    }
-
-    /// Reclaims about `bytes` of memory without live items, in any shard; returns how many bytes it
-    /// was. A long value takes such memory before it evicts a live item.
-    ///
-    /// Cost: once for each value all segments are looked at; one call empties those of one shard.
-    fn reclaim_dead(&self, reservation: &mut Reservation, bytes: usize, now: Instant) -> usize {
-        let (own, sharing) = (reservation.number, self.shards.sharing());
-        let others = (own < sharing).then(|| (0..sharing).filter(move |&other| other != own));
-        let mut reclaimed = 0;
-        for number in std::iter::once(own).chain(others.into_iter().flatten()) {
-            let mut shard = self.shards[number].lock_beside_claims();
-            while reclaimed < bytes {
-                match shard.store.release_piece() {
-                    0 => break,
-                    piece_bytes => reclaimed += piece_bytes,
-                }
-            }
-            if reclaimed == 0 && !reservation.donors.is_without_dead {
-                shard.begin(now);
-                reclaimed = shard.reclaim_dead(bytes, now);
-            }
-            if reclaimed >= bytes {
-                break;
-            }
-        }
-        reservation.donors.is_without_dead |= reclaimed == 0;
-        reclaimed
-    }
-
-    /// The shard that gives something up next, and whether it is the key's own.
-    fn donor(&self, reservation: &mut Reservation) -> (usize, bool) {
-        let (own, donors) = (reservation.number, &mut reservation.donors);
-        let is_first = !donors.is_shared && donors.idle == 0 && !donors.is_pressing;
-        if own >= self.shards.sharing() || is_first {
-            return (own, true);
-        }
-        let number = (own + donors.turn) % self.shards.sharing();
-        donors.turn += 1;
-        (number, number == own)
-    }
-
-    /// Evicts the oldest items of all shards: about so many bytes of short items, or one long one,
-    /// after which another shard's may be older.
-    fn reclaim_oldest(
-        &self,
-        reservation: &mut Reservation,
-        bytes: usize,
-        now: Instant,
-    ) -> Reclaimed {
-        let Some(number) = self.shard_of_oldest() else {
-            return Reclaimed::default();
-        };
-        let mut shard = self.shards[number].lock_beside_claims();
-        shard.begin(now);
-        let oldest = shard.reclaimer.oldest(&shard.store);
-        let is_long = oldest.is_some_and(|oldest| shard.store.log().is_extent(oldest));
-        let bytes = if is_long { 1 } else { bytes };
-        shard.reclaim_some(bytes, &mut reservation.copy_bytes, now)
-    }
-
-    /// The shard whose next victim is older than those of the others.
-    fn shard_of_oldest(&self) -> Option<usize> {
-        let cells = self.shards.sharers().iter().enumerate();
-        let oldest = cells.filter_map(|(number, cell)| {
-            let shard = cell.lock_beside_claims();
-            let oldest = shard.reclaimer.oldest(&shard.store)?;
-            Some((shard.store.log().segment(oldest).encoding().base_ms, number))
-        });
-        oldest.min().map(|(_, number)| number)
-    }
-
-    /// Pledges the rest of all memory, because nothing can be evicted.
-    fn take_last(&self, reservation: &mut Reservation, bytes: usize) -> Result<(), Error> {
-        let cell = &self.shards[reservation.number];
-        cell.lock_beside_claims().store.set_in_need(true);
-        let is_pledged = self.pledge(reservation, bytes);
-        let mut shard = cell.lock_beside_claims();
-        shard.store.set_in_need(false);
-        if is_pledged {
-            Ok(())
-        } else {
-            Err(refusal(&mut shard, reservation.is_trial))
-        }
-    }
-
-    /// Makes a draft of a whole extent.
-    fn finish(&self, reservation: Reservation, extent: &Pin, now: Instant) -> Result<Draft, Error> {
-        let key = self.key_in(reservation.space, &reservation.key)?;
-        let mut shard = self.shards[reservation.number].lock_beside_claims();
-        let mut draft = shard.draft_in(extent, key, reservation.value_bytes, now);
-        drop(shard);
-        draft.part = Some(reservation.part);
+        draft.extend_reservation(self)?;
         Ok(draft)
     }
 
-    /// Stores a received value if the condition holds; otherwise its memory is released.
+    /// Stores a value that was received or made, if the condition holds; otherwise its memory is
+    /// released.
     ///
     /// # Errors
     /// As [`Cache::set`].
+    ///
+    /// # Panics
+    /// If not all its memory is reserved.
     pub fn commit(&self, mut draft: Draft, options: &SetOptions) -> Result<Stored, Error> {
-        let bytes = std::mem::take(&mut draft.key);
-        let key = self.key_in(draft.space, &bytes)?;
-        self.shards.write(key, |shard, now| {
-            shard.commit(key, &mut draft, options, now)
-        })
+        let DraftMemory::Reserved(range) = &mut draft.memory else {
+            panic!("a value is stored when its memory is reserved");
+        };
+        let key = self.key_in(draft.space, &draft.key)?;
+        self.shards
+            .write(key, |shard, now| shard.commit(key, range, options, now))
     }
 }
 
-/// The error for a caller for whom no space can be reclaimed.
-fn refusal(shard: &mut Shard, is_trial: bool) -> Error {
-    match is_trial {
-        true => Error::Busy,
-        false => shard.store.refuse(),
+impl Shard {
+    /// Space for a value that is still being received.
+    fn draft(
+        &mut self,
+        key: Key<'_>,
+        value_bytes: usize,
+        now: Instant,
+    ) -> Result<DraftRange, Error> {
+        let prefix_bytes = HEADER_BYTES_MAX + key.bytes().len();
+        let larger_bytes = value_bytes + HEADER_BYTES_MAX;
+        let spec = Spec::plain(key.bytes().len(), larger_bytes, Deadline::NEVER);
+        let bytes = prefix_bytes + value_bytes;
+        let (stream, deadline) = (Queue::Small.into(), Deadline::NEVER);
+        let room = match self.store.take_room_of(stream, deadline, |_| bytes, now) {
+            Some(room) => room,
+            None => {
+                // Space for a slightly larger item suffices as well; the rest becomes a hole.
+                let room = self
+                    .reclaimer
+                    .make_room(&mut self.store, Queue::Small, &spec, now);
+                let Some(room) = room else {
+                    return Err(self.store.refuse());
+                };
+                let taken = spec.total_bytes(self.store.log().segment(room.segment).encoding());
+                self.store.waste_room(room, taken - bytes);
+                Room {
+                    offset: room.offset + (taken - bytes),
+                    ..room
+                }
+            }
+        };
+        self.store.write_draft(room, bytes);
+        self.due_bytes += bytes;
+        Ok(self.range_at(room, prefix_bytes, value_bytes))
+    }
+
+    /// A draft in an extent that was made for it.
+    fn draft_in(
+        &mut self,
+        extent: &Pin,
+        key_bytes: usize,
+        value_bytes: usize,
+        now: Instant,
+    ) -> DraftRange {
+        let prefix_bytes = HEADER_BYTES_MAX + key_bytes;
+        let bytes = prefix_bytes + value_bytes;
+        let room = self.store.end_extent(extent, bytes, now);
+        self.store.write_draft(room, bytes);
+        // The extent's space was reclaimed before, so nothing is added to `due_bytes`.
+        self.range_at(room, prefix_bytes, value_bytes)
+    }
+
+    fn range_at(&self, room: Room, prefix_bytes: usize, value_bytes: usize) -> DraftRange {
+        let pin = Pin::on(self.store.log().arena(), room.segment);
+        DraftRange::new(pin, room.offset, prefix_bytes, value_bytes)
+    }
+
+    /// Stores a received value if the condition holds.
+    fn commit(
+        &mut self,
+        key: Key<'_>,
+        range: &mut DraftRange,
+        options: &SetOptions,
+        now: Instant,
+    ) -> Result<Stored, Error> {
+        let segment = self.store.log().segment(range.pin.segment());
+        let is_flushed = self.store.tally.is_flushed(segment.flushed, key.space());
+        if is_flushed || !segment.accepts(options.deadline) {
+            return self.set_anywhere(key, Hint::Unknown, range.value_mut(), options, now);
+        }
+        let old = self.store.find(key, now);
+        let spec = match self.decide(key, range.value_bytes, old.as_ref(), options, now) {
+            Ok(spec) => spec,
+            Err(refused) => return Ok(refused),
+        };
+        let room = Room {
+            segment: range.pin.segment(),
+            offset: range.offset,
+        };
+        let room_bytes = range.prefix_bytes + range.value_bytes;
+        let layout = self
+            .store
+            .commit_draft(room, room_bytes, &spec, key.bytes());
+        let slot = self.store.link(key, old.as_ref(), &layout, now)?;
+        let segment = room.segment;
+        let located = Located {
+            slot,
+            layout,
+            segment,
+        };
+        let happened = Happened::of_store(old.as_ref());
+        Ok(self.stored(key, &located, spec.version.unwrap_or(0), happened, now))
     }
 }

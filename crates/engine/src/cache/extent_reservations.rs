@@ -6,15 +6,16 @@
 //! length of the value. The caller then reserves an extent of that length in steps
 //! ([`Cache::reserve_extent`]) and repeats the update with it; the excess is released.
 //!
-//! Invariant: an [`ExtentReservation`] is a reservation that ends with a whole extent without an
-//! item. When it is dropped, all of it is released.
+//! Invariant: an [`ExtentReservation`] ends with a whole extent without an item. When it is
+//! dropped, all of it is released.
 //!
 //! Why: docs/decisions/0059. Tests: tests/extent_reservations.rs.
 
 use std::cell::Cell;
 
 use super::Cache;
-use super::drafts::Reservation;
+use super::reservation::{DraftPart, Reservation};
+use crate::arena::Pin;
 use crate::error::Error;
 use crate::key::Key;
 use crate::options::{Change, End, SetOptions};
@@ -25,29 +26,47 @@ use crate::outcome::{Item, Stored};
 const SPARE_SHARE: usize = 64;
 
 /// An extent that is reserved, or being reserved, for the next value of a key.
+///
+/// It is no [`Draft`](crate::Draft), because a draft belongs to one value of known length.
 #[derive(Debug)]
 pub struct ExtentReservation {
+    value_bytes: usize,
     reservation: Reservation,
-    is_whole: bool,
+    /// The extent, once it is whole.
+    extent: Option<Pin>,
+    /// Its part of the memory of all drafts.
+    _part: DraftPart,
 }
 
 impl ExtentReservation {
-    /// Whether all the room is there.
+    /// Whether all the memory is reserved.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.is_whole
+    pub fn is_reserved(&self) -> bool {
+        self.extent.is_some()
     }
 
-    /// Bytes of the value that there is, or will be, room for.
+    /// Takes the next step towards its memory, if some is missing.
+    ///
+    /// # Errors
+    /// As [`Cache::try_reserve`]; then no more can be had.
+    pub fn extend(&mut self, cache: &Cache) -> Result<(), Error> {
+        if self.extent.is_none() {
+            self.extent = cache.enlarge(&mut self.reservation, cache.now())?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of the value that the memory is, or will be, enough for.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
-        self.reservation.value_bytes()
+        self.value_bytes
     }
 
     /// The segment of the whole extent, if it is in this shard.
     fn extent_in(&self, number: usize) -> Option<u32> {
-        let extent = self.reservation.extent_in(number);
-        extent.filter(|_| self.is_whole)
+        let extent = self.extent.as_ref();
+        let extent = extent.filter(|_| self.reservation.number() == number);
+        extent.map(Pin::segment)
     }
 }
 
@@ -64,26 +83,15 @@ impl Cache {
     ) -> Result<ExtentReservation, Error> {
         let most = self.shards.memory().value_bytes_max();
         let bytes = (value_bytes + value_bytes / SPARE_SHARE).min(most);
+        let part = self.drafts.take(bytes).ok_or(Error::Busy)?;
         let mut reservation = ExtentReservation {
+            value_bytes: bytes,
             reservation: self.reservation(key, bytes, true)?,
-            is_whole: false,
+            extent: None,
+            _part: part,
         };
-        self.continue_extent(&mut reservation)?;
+        reservation.extend(self)?;
         Ok(reservation)
-    }
-
-    /// Takes the next step, if the room is not whole.
-    ///
-    /// # Errors
-    /// As [`Cache::try_reserve`]; then no more can be had.
-    pub fn continue_extent(&self, reservation: &mut ExtentReservation) -> Result<(), Error> {
-        if !reservation.is_whole
-            && let Some(extent) = self.enlarge(&mut reservation.reservation, self.shards.now())?
-        {
-            reservation.reservation.keep_whole(extent);
-            reservation.is_whole = true;
-        }
-        Ok(())
     }
 
     /// As [`Cache::update`], but nothing is evicted for a long value for which no space is free.

@@ -5,7 +5,7 @@
 //! several shards gets; it knows of no feature of the cache.
 //!
 //! Invariant: nothing here holds the locks of two shards.
-//! Why: docs/decisions/0006 and 0094. Tests: tests/.
+//! Why: docs/decisions/0006 and 0095. Tests: tests/.
 
 use std::ops::Index;
 use std::sync::atomic::{AtomicBool, Ordering};

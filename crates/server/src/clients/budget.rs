@@ -59,6 +59,15 @@ struct LoopShare {
     ahead: AtomicUsize,
 }
 
+/// The bytes that a client, or a part of its state, holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Outside of the cache's memory: they count for the budget.
+    pub beside: usize,
+    /// In the cache's memory: a value being received, and values that are pinned.
+    pub cached: usize,
+}
+
 /// A connection: the index of its event loop, and its token there.
 pub type ConnectionId = (usize, u64);
 

@@ -19,6 +19,7 @@ use cellar_engine::HeldMark;
 use crate::auth::login_limiter::Source;
 use crate::auth::users::Ticket;
 use crate::auth::wrong_protocol::Beginning;
+use crate::clients::budget::Held;
 use crate::clients::client::Client;
 use crate::clients::waiters::Waiter;
 use crate::config::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
@@ -91,7 +92,7 @@ pub(crate) struct Connection {
     /// Bytes of the heap that it holds, as the allocator has counted them.
     pub(crate) unfinished_bytes: usize,
     /// Bytes of the cache's values that it keeps pinned between its steps.
-    unfinished_pins: usize,
+    pub(crate) unfinished_pins: usize,
     /// The number of losses of slots when its command began.
     pub(crate) losses: u64,
     pub(crate) output: Output,
@@ -111,12 +112,10 @@ pub(crate) struct Connection {
     /// When the current transfer last made progress.
     pub(crate) progress_ms: u64,
     /// Bytes moved since then.
-    moved_bytes: usize,
-    /// The bytes that [`State::transfer_bytes`](crate::state::State) counts for this connection.
-    pub(crate) transfer_bytes: usize,
-    /// The bytes that its event loop counts for it as client memory.
-    pub(crate) noted_bytes: usize,
-    /// The part of it that was read ahead.
+    pub(crate) moved_bytes: usize,
+    /// The bytes that its event loop counts for it.
+    pub(crate) noted: Held,
+    /// The part of them that was read ahead.
     pub(crate) noted_ahead_bytes: usize,
     /// When its time to log in began, in engine milliseconds, as its event loop has noted it; none
     /// if it has logged in or need not.
@@ -165,8 +164,7 @@ impl Connection {
             active_ms: now_ms,
             progress_ms: now_ms,
             moved_bytes: 0,
-            transfer_bytes: 0,
-            noted_bytes: 0,
+            noted: Held::default(),
             noted_ahead_bytes: 0,
             unauthenticated_ms,
             unauthenticated: None,
@@ -184,16 +182,6 @@ impl Connection {
     /// Bytes of unwritten replies, and of gathered data for one.
     pub(crate) fn replied_bytes(&self) -> usize {
         self.output.waiting_bytes() + self.unfinished_bytes
-    }
-
-    /// Bytes that the server holds for it outside of the cache's memory.
-    #[inline]
-    pub(crate) fn held_beside(&self) -> usize {
-        let unanswered = self.unfinished.as_ref();
-        let unanswered = unanswered.map(|rest| rest.waiting_bytes().max(self.unfinished_bytes));
-        let beneath = self.stream.held_bytes();
-        let waiting = self.waiter.as_ref().map_or(0, |waiter| waiter.held_bytes());
-        self.buffer_bytes() + unanswered.unwrap_or(0) + self.link.held_bytes() + beneath + waiting
     }
 
     /// Whether it has something to do in its next iteration.
@@ -399,13 +387,6 @@ impl Connection {
     pub(crate) fn is_in_transfer(&mut self) -> bool {
         let is_receiving = self.input != Input::Requests || self.link.transfer().is_some();
         self.blocked || !self.is_held && (self.is_waiting || is_receiving)
-    }
-
-    /// Bytes of the cache's memory that it pins now.
-    #[inline]
-    pub(crate) fn held_bytes(&self) -> usize {
-        let unanswered = self.unfinished.as_ref().map_or(0, |_| self.unfinished_pins);
-        self.link.received_bytes() + self.output.pinned_bytes() + unanswered
     }
 
     /// Notes whether the rest of a request is awaited, after decoding: `found` says whether a whole

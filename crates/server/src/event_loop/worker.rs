@@ -13,6 +13,7 @@ mod batch;
 mod steps;
 mod share; // what a connection may do in one iteration
 mod run_queue;
+mod held; // the bytes that clients hold
 mod client_eviction;
 mod paused; // connections that wait for the end of a pause
 mod read_ahead; // pipelines whose replies wait
@@ -359,7 +360,7 @@ impl Worker {
             Written::Enough(_) => self.write_on_later(slot),
             Written::Gone => return self.close(slot),
         }
-        self.note_transfer(slot);
+        self.note_held(slot);
         self.try_to_end(slot);
     }
 
@@ -403,20 +404,6 @@ impl Worker {
         }
     }
 
-    /// Updates the sums of what connections hold, in the cache's memory and outside of it.
-    #[inline]
-    fn note_transfer(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else {
-            return;
-        };
-        let (before, after) = (connection.transfer_bytes, connection.held_bytes());
-        if before != after {
-            connection.transfer_bytes = after;
-            self.common.state.note_transfer(before, after);
-        }
-        self.note_held(slot);
-    }
-
     /// Ends a connection whose last reply is written.
     #[inline]
     fn try_to_end(&mut self, slot: u32) {
@@ -454,9 +441,6 @@ impl Worker {
         if connection.is_held {
             self.common.state.pause.note_released(1);
         }
-        self.common
-            .state
-            .note_transfer(connection.transfer_bytes, 0);
         self.forget_held(&connection);
         if connection.noted_ahead_bytes > 0 {
             self.release_ahead(token);

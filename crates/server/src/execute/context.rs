@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use cellar_engine::{Cache, Deadline, Instant, Key, Kind};
+use cellar_engine::{Cache, Deadline, Draft, Instant, Key, Kind};
 
 use crate::auth::users::{Login, Ticket, Users};
+use crate::clients::budget::Held;
 use crate::clients::client::Client;
 use crate::clients::events::Class;
 use crate::clients::exclusive_lock::{ExclusiveReason, Pass};
@@ -15,7 +16,6 @@ use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
 use crate::config::limits::{CLIENT_MEMORY_EXCEEDED, PIPELINE_TOO_LARGE};
 use crate::config::protocol::Protocol;
-use crate::execute::filling::Transfer;
 use crate::execute::section::{KeySection, Wish};
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
@@ -53,6 +53,15 @@ pub enum Flow {
     /// With [`Unfinished::resume`] when the output has drained, and only then with its next
     /// request.
     Unfinished(Box<dyn Unfinished>),
+}
+
+/// How the rest of a request is received.
+#[derive(Debug)]
+pub enum Transfer<'d> {
+    /// The next bytes are read straight into this value.
+    Direct(&'d mut Draft),
+    /// The next bytes are read as requests are, and fed to it.
+    Fed,
 }
 
 /// Length of what was found at the beginning of the input, if that was whole. A task was handed on
@@ -202,13 +211,8 @@ pub trait Intake {
     /// The login that sent the last request, whose reply may be incomplete.
     fn asker(&self) -> Option<&Login>;
 
-    /// Bytes of the cache's memory that the current request holds.
-    fn received_bytes(&self) -> usize;
-
-    /// Bytes of the heap that it holds.
-    fn held_bytes(&self) -> usize {
-        0
-    }
+    /// The bytes that it holds.
+    fn held(&self) -> Held;
 
     /// Whether `input` is known to be no whole request, given that its first `looked_at` bytes
     /// were none. Most decoders remember how far they have looked, or look at little.

@@ -22,10 +22,11 @@ use cellar_protocol::http::{
     self as codec, Body, Decoded, Limits, Mark, Method, Refused, Request, Scan, Status,
 };
 
-use super::context::{self, Context, DecodedTask, Flow, Found, Intake as _, Refusal, Used};
-use super::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
+use super::context::{self, Context, DecodedTask, Flow, Found, Refusal, Transfer, Used};
+use super::upload::SMALL_VALUE_BYTES_MAX;
 use crate::auth::login_limiter::Source;
 use crate::auth::users::{Login, Users};
+use crate::clients::budget::Held;
 use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
 use crate::net::listener::is_of_this_machine;
@@ -56,7 +57,7 @@ use guard::Stop;
 
 use call::{Call, DONE, Failure, Outcome, write_failure};
 use route::Route;
-use upload::{Gathered, Rest, Upload, banner, receive, refuse_connection, time_out};
+use upload::{Rest, refuse_connection, time_out};
 
 /// The sender of a connection's requests.
 #[derive(Debug, Default)]
@@ -234,33 +235,11 @@ impl Intake {
         context: Context<'_>,
         output: &mut Output,
     ) -> Flow {
-        let peer = &mut self.peer;
         match task {
-            Task::Run(prepared) => execute(prepared, peer, context, output),
-            Task::Body(prepared, body) => {
-                let rest = match self.rest.take() {
-                    Some(Rest::Upload(upload)) => {
-                        make_room(upload, (prepared, *body), context, output)
-                    }
-                    _ => receive(prepared, *body, peer, context, output),
-                };
-                match rest {
-                    Ok(rest) => self.begin(rest, prepared, output),
-                    Err(flow) => flow,
-                }
-            }
+            Task::Run(prepared) => execute(prepared, &mut self.peer, context, output),
+            Task::Body(prepared, body) => self.receive((prepared, *body), context, output),
             Task::Refuse(refused) => refuse(refused, context, output),
         }
-    }
-
-    /// Starts to receive a body, which may have no memory yet.
-    fn begin(&mut self, rest: Rest, prepared: &Prepared<'_>, output: &mut Output) -> Flow {
-        self.rest = Some(rest);
-        if self.makes_room() {
-            return Flow::Again;
-        }
-        banner(prepared, output);
-        Flow::Feed
     }
 }
 
@@ -282,13 +261,13 @@ impl context::Intake for Intake {
 
     #[inline(always)]
     fn makes_room(&self) -> bool {
-        matches!(&self.rest, Some(Rest::Upload(upload)) if !upload.filling.has_room())
+        matches!(&self.rest, Some(Rest::Upload(upload)) if !upload.draft.is_reserved())
     }
 
     #[inline(always)]
     fn transfer(&mut self) -> Option<Transfer<'_>> {
         match self.rest.as_mut()? {
-            Rest::Upload(upload) => upload.filling.transfer(),
+            Rest::Upload(upload) => upload.transfer(),
             Rest::Gather(_) => Some(Transfer::Fed),
         }
     }
@@ -302,20 +281,20 @@ impl context::Intake for Intake {
         let (used, flow) = match self.rest.take() {
             None => return (0, None),
             Some(Rest::Upload(mut upload)) => {
-                let used = upload.filling.fill_from(input);
-                if !upload.filling.is_whole() {
+                let used = upload.fill_from(input);
+                if !upload.is_complete() {
                     self.rest = Some(Rest::Upload(upload));
                     return (used, None);
                 }
                 (used, upload.finish(context, output))
             }
-            Some(Rest::Gather(mut gather)) => match gather.feed(input, context, output) {
-                Gathered::More => {
+            Some(Rest::Gather(mut gather)) => match gather.feed(input) {
+                Ok(None) => {
                     self.rest = Some(Rest::Gather(gather));
                     return (input.len(), None);
                 }
-                Gathered::Whole(used) => (used, gather.finish(&mut self.peer, context, output)),
-                Gathered::Refused => (0, Flow::Close),
+                Ok(Some(used)) => (used, gather.finish(&mut self.peer, context, output)),
+                Err(failure) => (0, gather.refuse(&failure, context, output)),
             },
         };
         (used, Some(flow))
@@ -335,11 +314,13 @@ impl context::Intake for Intake {
     }
 
     #[inline(always)]
-    fn received_bytes(&self) -> usize {
-        match &self.rest {
-            Some(Rest::Upload(upload)) => upload.filling.value_bytes(),
-            _ => 0,
-        }
+    fn held(&self) -> Held {
+        let Intake {
+            rest,
+            peer: _,
+            scan: _,
+        } = self;
+        rest.as_ref().map_or(Held::default(), Rest::held)
     }
 
     fn setup(&self, _state: &State) -> Option<ClientSetup> {
@@ -361,29 +342,6 @@ impl context::Intake for Intake {
             Some(Rest::Gather(gather)) => gather.effect,
             Some(Rest::Upload(_)) | None => Effect::Writes,
         }
-    }
-
-    #[inline]
-    fn held_bytes(&self) -> usize {
-        match &self.rest {
-            Some(Rest::Upload(upload)) => upload.held_bytes(),
-            Some(Rest::Gather(gather)) => gather.held_bytes(),
-            None => 0,
-        }
-    }
-}
-
-/// Takes the next step towards memory for a body.
-#[cold]
-fn make_room(
-    mut upload: Box<Upload>,
-    request: (&Prepared<'_>, Body),
-    context: Context<'_>,
-    output: &mut Output,
-) -> Result<Rest, Flow> {
-    match upload.filling.make_room(context.cache()) {
-        Ok(()) => Ok(Rest::Upload(upload)),
-        Err(error) => Err(upload.refuse(&error, request, context, output)),
     }
 }
 

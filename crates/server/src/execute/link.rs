@@ -21,9 +21,9 @@ use std::sync::Arc;
 use cellar_engine::Candidate;
 use cellar_protocol::http::Scan;
 
-use super::context::{Context, DecodedTask, Flow, Found, Intake, Used};
-use super::filling::Transfer;
+use super::context::{Context, DecodedTask, Flow, Found, Intake, Transfer, Used};
 use super::{http, memcached, resp};
+use crate::clients::budget::Held;
 use crate::clients::client::{Client, Seat};
 use crate::clients::pause::Effect;
 use crate::config::protocol::Protocol;
@@ -310,18 +310,11 @@ impl Link {
         each!(self, intake => intake.awaits_tail())
     }
 
-    /// Bytes of the cache's memory that the current request holds.
+    /// The bytes that the state of the protocol holds.
     #[inline]
     #[must_use]
-    pub fn received_bytes(&self) -> usize {
-        each!(self, intake => intake.received_bytes())
-    }
-
-    /// Bytes of the heap that it holds.
-    #[inline]
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        each!(self, intake => intake.held_bytes())
+    pub fn held(&self) -> Held {
+        each!(self, intake => intake.held())
     }
 
     /// As [`Intake::feed`], unless the client's user may no longer send it.

@@ -22,10 +22,13 @@ use cellar_protocol::memcached::{
     self as codec, Decoded, Limits, Refused, Request, Stats, Storage, reply,
 };
 
-use super::context::{self, Context, DecodedTask, Flow, Found, Intake as _, Refusal, Used};
-use super::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
+use super::context::{
+    self, Context, DecodedTask, Flow, Found, Intake as _, Refusal, Transfer, Used,
+};
 use super::permission::{of_memcached, of_packet};
+use super::upload::{SMALL_VALUE_BYTES_MAX, Upload};
 use crate::auth::users::{Login, User, Users};
+use crate::clients::budget::Held;
 use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
 use crate::net::mailbox::ClientSetup;
@@ -48,7 +51,7 @@ mod upload;
 
 use binary::PreparedPacket;
 use member::Member;
-use upload::{Upload, receive, receive_packet};
+use upload::StoreRequest;
 
 /// The version that clients see: the memcached version emulated, then this server's own.
 pub const VERSION: &str = concat!("1.6.45-cellar-", env!("CARGO_PKG_VERSION"));
@@ -140,7 +143,7 @@ impl Task<'_> {
 #[derive(Debug, Default)]
 pub struct Intake {
     dialect: Dialect,
-    upload: Option<Box<Upload>>,
+    upload: Option<Box<Upload<StoreRequest>>>,
     /// Its user; none on a server without users.
     member: Option<Box<Member>>,
 }
@@ -304,19 +307,8 @@ impl Intake {
                     Err(flow) => flow,
                 },
             },
-            Task::Upload(..) | Task::PacketUpload(..) if self.upload.is_some() => {
-                self.make_room(context, output)
-            }
             Task::Upload(storage, value_bytes) => {
-                if let Some(member) = &mut self.member
-                    && member.admit_upload(storage, context, output).is_err()
-                {
-                    return Flow::Skip(value_bytes + LINE_END.len());
-                }
-                match receive(storage, *value_bytes, context, output) {
-                    Ok(upload) => self.begin(upload),
-                    Err(flow) => flow,
-                }
+                self.receive((storage, *value_bytes), context, output)
             }
             Task::Refuse { limits, .. } if **limits != *self.limits() => Flow::Again,
             Task::Refuse {
@@ -330,7 +322,7 @@ impl Intake {
                 binary::run(prepared, member, context, output)
             }
             Task::PacketUpload(packet, value_bytes) => {
-                self.start_packet(packet, *value_bytes, context, output)
+                self.receive_packet((packet, *value_bytes), context, output)
             }
             Task::PacketRefused(refused, beyond) => {
                 match binary::refuse(refused, context, output) {
@@ -338,46 +330,6 @@ impl Intake {
                     flow => flow,
                 }
             }
-        }
-    }
-
-    /// Reserves memory for a packet's large value.
-    #[cold]
-    fn start_packet(
-        &mut self,
-        packet: &Packet<'_>,
-        value_bytes: usize,
-        context: Context<'_>,
-        output: &mut Output,
-    ) -> Flow {
-        let member = self.member.as_deref_mut();
-        match binary::admit_upload(member, packet, context, output) {
-            Ok(_) => {}
-            Err(Flow::Continue) => return Flow::Skip(value_bytes),
-            Err(flow) => return flow,
-        }
-        match receive_packet(packet, value_bytes, context, output) {
-            Ok(upload) => self.begin(upload),
-            Err(flow) => flow,
-        }
-    }
-
-    /// Starts to receive a value, which may have no memory yet.
-    fn begin(&mut self, upload: Box<Upload>) -> Flow {
-        let has_room = upload.filling.has_room();
-        self.upload = Some(upload);
-        if has_room { Flow::Feed } else { Flow::Again }
-    }
-
-    /// Takes the next step towards memory for the value.
-    #[cold]
-    fn make_room(&mut self, context: Context<'_>, output: &mut Output) -> Flow {
-        let Some(mut upload) = self.upload.take() else {
-            return Flow::Again;
-        };
-        match upload.filling.make_room(context.cache()) {
-            Ok(()) => self.begin(upload),
-            Err(error) => upload.refuse(&error, context, output),
         }
     }
 }
@@ -398,13 +350,12 @@ impl context::Intake for Intake {
     #[inline(always)]
     fn makes_room(&self) -> bool {
         let upload = self.upload.as_ref();
-        upload.is_some_and(|upload| !upload.filling.has_room())
+        upload.is_some_and(|upload| !upload.draft.is_reserved())
     }
 
     #[inline(always)]
     fn transfer(&mut self) -> Option<Transfer<'_>> {
-        let upload = self.upload.as_mut()?;
-        upload.filling.transfer()
+        self.upload.as_mut()?.transfer()
     }
 
     fn feed(
@@ -414,9 +365,9 @@ impl context::Intake for Intake {
         output: &mut Output,
     ) -> (usize, Option<Flow>) {
         let upload = self.upload.as_mut();
-        let used = upload.map_or(0, |upload| upload.filling.fill_from(input));
-        let whole = self.upload.take_if(|upload| upload.filling.is_whole());
-        (used, whole.map(|upload| upload.finish(context, output)))
+        let used = upload.map_or(0, |upload| upload.fill_from(input));
+        let complete = self.upload.take_if(|upload| upload.is_complete());
+        (used, complete.map(|upload| upload.finish(context, output)))
     }
 
     fn abandon(&mut self) {
@@ -433,9 +384,17 @@ impl context::Intake for Intake {
     }
 
     #[inline(always)]
-    fn received_bytes(&self) -> usize {
-        let upload = self.upload.as_ref();
-        upload.map_or(0, |upload| upload.filling.value_bytes())
+    fn held(&self) -> Held {
+        let Intake {
+            upload,
+            dialect: _,
+            member: _,
+        } = self;
+        let upload = upload.as_ref();
+        Held {
+            beside: 0,
+            cached: upload.map_or(0, |upload| upload.draft.value_bytes()),
+        }
     }
 
     fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {

@@ -49,14 +49,13 @@ use cellar_protocol::resp::{
 };
 
 use crate::auth::users::{Login, Users};
+use crate::clients::budget::Held;
 use crate::clients::client::Client;
 use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
-use crate::execute::context::{
-    self, Context, DecodedTask, Flow, Found, Intake as _, Refusal, Used,
-};
-use crate::execute::filling::Transfer;
+use crate::execute::context::{self, Context, DecodedTask, Flow, Found, Refusal, Transfer, Used};
 use crate::execute::section::{KeySection, Uncovered};
+use crate::execute::upload::Upload;
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
 use crate::state::State;
@@ -65,7 +64,7 @@ use call::{Call, Outcome};
 use failure::{unknown, unknown_subcommand, wrong_arity};
 use plain::{PlainGet, PlainSet, execute_get, execute_set};
 use session::{NO_AUTH, ReplyMode, Session, note_queued};
-use upload::{Tail, Upload, receive};
+use upload::SetHead;
 use waiting::serve::{may_fill, run_beside};
 
 /// Most arguments of a request that takes constant time.
@@ -260,9 +259,10 @@ pub struct Intake {
     session: Session,
     /// How far an incomplete command was scanned.
     scan: Scan,
-    upload: Option<Box<Upload>>,
-    /// The value received last, while arguments behind it have yet to arrive.
-    tail: Option<Tail>,
+    upload: Option<Box<Upload<SetHead>>>,
+    /// How many arguments follow the value that is complete or was refused, while they have yet to
+    /// arrive.
+    tail: Option<usize>,
 }
 
 impl Intake {
@@ -284,7 +284,7 @@ impl Intake {
             space: self.session.space(state),
             limits: self.session.limits(),
             scan: self.scan,
-            tail: self.tail.as_ref().map(Tail::args),
+            tail: self.tail,
             is_shown: state.monitors.are_there(),
         }
     }
@@ -335,16 +335,13 @@ impl Intake {
             {
                 Flow::Again
             }
-            Task::LargeSet { args, .. } if self.upload.is_some() => {
-                self.make_room(*args, context, output)
-            }
             Task::LargeSet {
                 key,
                 value_bytes,
                 args,
                 ..
-            } => self.begin_upload((*key, *args), *value_bytes, context, output),
-            Task::Tail(args) => self.store_tail(args, context, output),
+            } => self.receive((*key, *args), *value_bytes, context, output),
+            Task::Tail(args) => self.end_set(args, context, output),
             Task::Refuse { message, .. } => refuse(message, session, context, output),
         }
     }
@@ -364,61 +361,6 @@ impl Intake {
             Task::Refuse { .. } => Effect::None,
         }
     }
-
-    /// Reserves memory for the value of a SET.
-    #[cold]
-    fn begin_upload(
-        &mut self,
-        (key, args): (&[u8], usize),
-        value_bytes: usize,
-        context: Context<'_>,
-        output: &mut Output,
-    ) -> Flow {
-        match receive((key, args), value_bytes, &mut self.session, context, output) {
-            Ok(upload) => self.go_on(upload),
-            Err(flow) => {
-                self.tail = Tail::of_refused(args);
-                flow
-            }
-        }
-    }
-
-    /// Continues with a value, which may have no memory yet.
-    fn go_on(&mut self, upload: Box<Upload>) -> Flow {
-        let has_room = upload.filling.has_room();
-        self.upload = Some(upload);
-        if has_room { Flow::Feed } else { Flow::Again }
-    }
-
-    /// Takes the next step towards memory for the value of a SET, with so many arguments behind it.
-    #[cold]
-    fn make_room(&mut self, args: usize, context: Context<'_>, output: &mut Output) -> Flow {
-        let Some(mut upload) = self.upload.take() else {
-            return Flow::Again;
-        };
-        match upload.filling.make_room(context.cache()) {
-            Ok(()) => self.go_on(upload),
-            Err(error) => {
-                self.tail = Tail::of_refused(args);
-                upload.refuse(error, &self.session, context, output)
-            }
-        }
-    }
-
-    /// Stores the value that was received last as these arguments say.
-    #[cold]
-    fn store_tail(&mut self, args: &[&[u8]], context: Context<'_>, output: &mut Output) -> Flow {
-        let state = context.state;
-        let users = state.users.as_ref();
-        let has_lost = |login: &Login| users.is_some_and(|users| !users.has_still(login));
-        if self.sender().is_some_and(has_lost) {
-            return Flow::Close;
-        }
-        if let Some(tail) = self.tail.take() {
-            tail.store(args, &mut self.session, context, output);
-        }
-        Flow::Continue
-    }
 }
 
 impl context::Intake for Intake {
@@ -434,14 +376,15 @@ impl context::Intake for Intake {
     #[inline(always)]
     fn makes_room(&self) -> bool {
         let upload = self.upload.as_ref();
-        upload.is_some_and(|upload| !upload.filling.has_room())
+        upload.is_some_and(|upload| !upload.draft.is_reserved())
             || self.session.preparation.is_again()
     }
 
     #[inline(always)]
     fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
-        upload.filling.transfer()
+        // A complete value waits for the arguments behind it, which are decoded.
+        self.tail.is_none().then(|| upload.transfer())?
     }
 
     fn feed(
@@ -451,19 +394,8 @@ impl context::Intake for Intake {
         output: &mut Output,
     ) -> (usize, Option<Flow>) {
         let upload = self.upload.as_mut();
-        let used = upload.map_or(0, |upload| upload.filling.fill_from(input));
-        let whole = self.upload.take_if(|upload| upload.filling.is_whole());
-        let flow = whole.map(|upload| {
-            let Some(tail) = upload.finish(&self.session, output) else {
-                return Flow::Close;
-            };
-            match tail.args() {
-                0 => tail.store(&[], &mut self.session, context, output),
-                _ => self.tail = Some(tail),
-            }
-            Flow::Continue
-        });
-        (used, flow)
+        let used = upload.map_or(0, |upload| upload.fill_from(input));
+        (used, self.end_value(context, output))
     }
 
     fn abandon(&mut self) {
@@ -482,11 +414,18 @@ impl context::Intake for Intake {
     }
 
     #[inline(always)]
-    fn received_bytes(&self) -> usize {
-        let upload = self.upload.as_ref();
-        let coming = upload.map_or(0, |upload| upload.filling.value_bytes());
-        let received = self.tail.as_ref().map_or(0, Tail::value_bytes);
-        coming + received + self.session.preparation.received_bytes()
+    fn held(&self) -> Held {
+        let Intake {
+            session,
+            upload,
+            scan: _,
+            tail: _,
+        } = self;
+        let mut held = session.held();
+        if let Some(upload) = upload {
+            held.cached += upload.draft.value_bytes();
+        }
+        held
     }
 
     fn setup(&self, state: &State) -> Option<ClientSetup> {
@@ -506,11 +445,6 @@ impl context::Intake for Intake {
     #[inline(always)]
     fn awaits_tail(&self) -> bool {
         self.tail.is_some()
-    }
-
-    #[inline]
-    fn held_bytes(&self) -> usize {
-        self.session.held_bytes()
     }
 
     fn refuse(&self, refusal: Refusal, _context: Context<'_>, output: &mut Output) {

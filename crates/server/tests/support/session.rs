@@ -114,12 +114,12 @@ impl Session {
 
     /// Bytes of the cache's memory that what is under way holds.
     pub(crate) fn received_bytes(&self) -> usize {
-        self.link.received_bytes()
+        self.link.held().cached
     }
 
     /// Bytes of other memory that it holds.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.link.held_bytes()
+        self.link.held().beside
     }
 
     /// Whether the server has closed the connection.

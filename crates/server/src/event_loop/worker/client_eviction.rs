@@ -66,58 +66,6 @@ impl ClientEvictionReport {
 }
 
 impl Worker {
-    /// Updates the loop's sums of client memory, and the connection's authentication state.
-    #[inline]
-    pub(super) fn note_held(&mut self, slot: u32) {
-        let Some(connection) = self.table.get_mut(slot) else {
-            return;
-        };
-        let (before, after) = (connection.noted_bytes, connection.held_beside());
-        let is_unauthenticated = connection.link.is_unauthenticated();
-        let was_unauthenticated = connection.unauthenticated_ms.is_some();
-        if before == after && is_unauthenticated == was_unauthenticated {
-            return;
-        }
-        connection.noted_bytes = after;
-        let ahead = connection.stream.ahead_bytes();
-        let ahead_before = std::mem::replace(&mut connection.noted_ahead_bytes, ahead);
-        if let Some(client) = connection.link.client() {
-            client.note_held(after);
-        }
-        self.held_bytes = self.held_bytes - before + after;
-        self.grown_bytes += after.saturating_sub(before);
-        if was_unauthenticated {
-            self.unauthenticated_bytes -= before;
-        }
-        if is_unauthenticated {
-            self.unauthenticated_bytes += after;
-        }
-        if is_unauthenticated != was_unauthenticated {
-            connection.unauthenticated_ms = is_unauthenticated.then_some(self.now_ms);
-            self.note_unauthenticated(slot);
-        }
-        if ahead != ahead_before {
-            self.note_ahead(slot, ahead_before, ahead);
-        }
-        self.publish_held();
-    }
-
-    /// Subtracts a closed connection from the sums.
-    pub(super) fn forget_held(&mut self, connection: &Connection) {
-        self.held_bytes -= connection.noted_bytes;
-        self.ahead_bytes -= connection.noted_ahead_bytes;
-        if connection.unauthenticated_ms.is_some() {
-            self.unauthenticated_bytes -= connection.noted_bytes;
-        }
-        self.publish_held();
-    }
-
-    fn publish_held(&self) {
-        let budget = &self.common.state.budget;
-        budget.set_connections(self.index, self.held_bytes, self.unauthenticated_bytes);
-        budget.set_ahead(self.index, self.ahead_bytes);
-    }
-
     /// Whether the loop's connections have grown so much since the last budget check that the next
     /// check has to come before another connection is served.
     #[inline]
@@ -170,7 +118,7 @@ impl Worker {
             if let Some(connection) = self.table.get_mut(slot) {
                 let client = connection.link.client();
                 let inbox = client.map_or(0, |client| client.inbox_bytes());
-                let bytes = connection.noted_bytes + inbox;
+                let bytes = connection.noted.beside + inbox;
                 if bytes >= HOLDER_BYTES_MIN {
                     holders.push((rank(connection, bytes, self.now_ms), slot, bytes));
                 }
@@ -213,7 +161,7 @@ impl Worker {
             std::mem::take(&mut connection.output).into_bytes(),
         ];
         buffers.extend(connection.stream.take_ahead());
-        let (unfinished, bytes) = (connection.unfinished.take(), connection.noted_bytes);
+        let (unfinished, bytes) = (connection.unfinished.take(), connection.noted.beside);
         connection.unsent = true;
         self.leave_requests(buffers, unfinished, bytes);
         self.refuse(slot, Refusal::ClientMemory);

@@ -262,26 +262,26 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let Some(Transfer::Direct(filling)) = connection.link.transfer() else {
+        let Some(Transfer::Direct(draft)) = connection.link.transfer() else {
             return;
         };
-        let room = filling.buffer();
-        let wanted = room.len().min(LONG_READ_BYTES_MAX);
-        let received = connection.stream.read(&mut room[..wanted]);
+        let buffer = draft.buffer();
+        let wanted = buffer.len().min(LONG_READ_BYTES_MAX);
+        let received = connection.stream.read(&mut buffer[..wanted]);
         if let Received::Bytes(bytes) = received {
-            filling.advance(bytes);
+            draft.advance(bytes);
         }
-        let is_whole = filling.is_whole();
+        let is_complete = draft.is_complete();
         if is_broken(connection, received, &self.counters, self.now_ms) {
             return self.close(slot);
         }
-        if is_whole {
+        if is_complete {
             self.finish_value(slot);
         }
         self.line_up(slot);
     }
 
-    /// Stores a large value without further arguments.
+    /// Stores a large value behind which nothing is missing.
     #[cold]
     fn finish_value(&mut self, slot: u32) {
         let Some(connection) = self.table.get_mut(slot) else {
@@ -292,12 +292,13 @@ impl Worker {
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let (_, flow) = connection.link.feed(&[], context, &mut connection.output);
         drop(pass);
+        let Some(flow) = flow else {
+            return;
+        };
         self.answered[connection.link.protocol() as usize] += 1;
         // Its reply is written now, before those of other connections in this iteration.
         self.common.state.observer.tracking.broadcast();
-        if let Some(flow) = flow {
-            connection.follow(flow);
-        }
+        connection.follow(flow);
     }
 
     /// Drops more of a refused value.

@@ -235,7 +235,7 @@ impl Worker {
             connection.end_after_output();
         }
         if connection.blocked || connection.holds_replies() {
-            self.note_transfer(slot);
+            self.note_held(slot);
         } else {
             self.flush(slot);
         }

@@ -111,9 +111,9 @@ impl Teardown {
             return names;
         }
         if let Some(link) = &mut self.link {
-            let before = link.held_bytes();
+            let before = link.held().beside;
             let names = link.take_apart(most, state);
-            let after = link.held_bytes();
+            let after = link.held().beside;
             if names < most {
                 self.link = None;
             }
@@ -153,7 +153,7 @@ impl Worker {
             unfinished,
             unfinished_bytes,
             mut stream,
-            noted_bytes,
+            noted,
             ..
         } = connection;
         let waiter = waiter.filter(|waiter| {
@@ -168,11 +168,11 @@ impl Worker {
         buffers.retain(|buffer| buffer.len() >= HEAVY_BYTES_MIN);
         let teardown = Teardown {
             waiter: waiter.map(|waiter| (waiter, 0)),
-            link: (link.held_bytes() >= HEAVY_BYTES_MIN).then_some(link),
+            link: (link.held().beside >= HEAVY_BYTES_MIN).then_some(link),
             unfinished: unfinished
                 .filter(|rest| rest.waiting_bytes().max(unfinished_bytes) >= HEAVY_BYTES_MIN),
             buffers,
-            bytes: noted_bytes,
+            bytes: noted.beside,
         };
         if !teardown.is_empty() {
             self.teardowns.push(teardown);

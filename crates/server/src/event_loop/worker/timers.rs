@@ -219,7 +219,7 @@ impl Worker {
         if connection.has_lost_user(&self.common.state) {
             return self.close(slot);
         }
-        let patience_ms = if is_short && connection.transfer_bytes > 0 {
+        let patience_ms = if is_short && connection.noted.cached > 0 {
             settings.write_timeout_ms.min(SHORT_WRITE_TIMEOUT_MS)
         } else {
             settings.write_timeout_ms

@@ -21,7 +21,7 @@ use super::parameters::{self, BAD_TTL, milliseconds};
 use super::write::{self, LENGTH_REQUIRED, StoreOrder};
 use crate::config::limits::DOCUMENT_BYTES_MAX;
 use crate::execute::context::Context;
-use crate::execute::filling::ValueSource;
+use crate::execute::upload::ValueSource;
 use crate::keyspace::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
 
 /// A message as it is sent.

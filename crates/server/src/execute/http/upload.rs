@@ -1,7 +1,8 @@
 //! Uploads: bodies that are received while other clients are served.
 //!
 //! A large value of known length goes straight into the engine's memory ([`Upload`]). Other bodies
-//! are gathered ([`Gather`]): those in chunks, and long documents of JSON.
+//! are gathered ([`Gather`]), because their length is known last, as of those in chunks, or because
+//! they are no values, as long documents of JSON.
 
 use cellar_engine::Error;
 use cellar_protocol::http::reply::{self, Stay};
@@ -11,11 +12,12 @@ use super::call::{Call, Failure, write_failure};
 use super::etag::Tag;
 use super::route::Route;
 use super::write::{self, StoreOrder};
-use super::{Peer, Prepared, date, execute, guard, prepare};
+use super::{Intake, Peer, Prepared, date, execute, guard, prepare};
+use crate::clients::budget::Held;
 use crate::clients::pause::Effect;
 use crate::config::limits::{CHUNKED_VALUE_BYTES_MAX, DOCUMENT_BYTES_MAX};
-use crate::execute::context::{Context, Flow, Refusal};
-use crate::execute::filling::{Filling, ValueSource};
+use crate::execute::context::{Context, Flow, Intake as _, Refusal};
+use crate::execute::upload::{LineEnd, Upload, ValueSource};
 use crate::net::output::Output;
 
 /// Longest body of a request that does not use one.
@@ -27,18 +29,15 @@ const SKIPPED_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) enum Rest {
     /// A value that goes straight into the engine's memory.
-    Upload(Box<Upload>),
+    Upload(Box<Upload<PutRequest>>),
     /// A body that is gathered.
     Gather(Box<Gather>),
 }
 
 /// A PUT whose value is on its way.
 #[derive(Debug)]
-pub(super) struct Upload {
-    /// The value so far.
-    pub(super) filling: Filling,
+pub(super) struct PutRequest {
     request: Kept,
-    key: Box<[u8]>,
     order: StoreOrder,
     /// Whether its client uses TLS.
     is_tls: bool,
@@ -49,35 +48,49 @@ pub(super) struct Upload {
 pub(super) struct Gather {
     request: Kept,
     body: Vec<u8>,
+    /// Length of the body; of one in chunks, the longest that it may have.
     bytes_max: usize,
-    missing: Missing,
+    /// How its chunks go on, if it is in chunks.
+    chunks: Option<Chunks>,
     /// How the request counts for a pause.
     pub(super) effect: Effect,
 }
 
-/// The part of a body that is still to come.
-#[derive(Debug)]
-enum Missing {
-    Bytes(usize),
-    Chunks(Chunks),
+impl Intake {
+    /// Begins to receive the body of a request, or takes the next step towards its memory; a
+    /// refused request is answered at once.
+    pub(super) fn receive(
+        &mut self,
+        (prepared, body): (&Prepared<'_>, Body),
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Flow {
+        let rest = match self.rest.take() {
+            Some(Rest::Upload(mut upload)) => {
+                match upload.draft.extend_reservation(context.cache()) {
+                    Ok(()) => Ok(Rest::Upload(upload)),
+                    Err(error) => Err(upload.refuse(&error, (prepared, body), context, output)),
+                }
+            }
+            _ => begin(prepared, body, &mut self.peer, context, output),
+        };
+        match rest {
+            Ok(rest) => self.rest = Some(rest),
+            Err(flow) => return flow,
+        }
+        if self.makes_room() {
+            return Flow::Again;
+        }
+        banner(prepared, output);
+        Flow::Feed
+    }
 }
 
-/// The result of gathering bytes.
-#[derive(Debug)]
-pub(super) enum Gathered {
-    /// More bytes are missing.
-    More,
-    /// The body is whole; this many bytes were used.
-    Whole(usize),
-    /// The request was answered, and the connection ends.
-    Refused,
-}
-
-/// Reserves memory for the body of a request; a refused request is answered at once.
+/// Begins to reserve memory for the body of a request; a refused request is answered at once.
 ///
 /// # Errors
 /// How the connection continues without the body.
-pub(super) fn receive(
+fn begin(
     prepared: &Prepared<'_>,
     body: Body,
     peer: &mut Peer,
@@ -104,14 +117,14 @@ pub(super) fn receive(
     };
     let rest = match (prepared.request.method, prepared.route, bytes) {
         (Method::Put, Route::Entry(text), Some(bytes)) => match upload(&call, text, bytes) {
-            Ok(upload) => Rest::Upload(Box::new(upload)),
+            Ok(upload) => Rest::Upload(upload),
             Err(failure) => return Err(refuse_body(&mut call, &failure, body)),
         },
         _ => Rest::Gather(Box::new(Gather {
             request: Kept::of(&prepared.request),
             body: Vec::new(),
-            bytes_max,
-            missing: bytes.map_or(Missing::Chunks(Chunks::default()), Missing::Bytes),
+            bytes_max: bytes.unwrap_or(bytes_max),
+            chunks: bytes.is_none().then(Chunks::default),
             effect: prepared.effect(),
         })),
     };
@@ -120,7 +133,7 @@ pub(super) fn receive(
 }
 
 /// Sends 100 Continue, if the client waits for it.
-pub(super) fn banner(prepared: &Prepared<'_>, output: &mut Output) {
+fn banner(prepared: &Prepared<'_>, output: &mut Output) {
     if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
         output.bytes().extend_from_slice(reply::CONTINUE);
     }
@@ -160,30 +173,40 @@ fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Flow {
     skipped.map_or(Flow::Close, Flow::Skip)
 }
 
-fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> {
+fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Box<Upload<PutRequest>>, Failure> {
     let key_bytes = super::key_bytes(text)?;
     let key = call.key_here(&key_bytes)?;
     let order = write::order(call, key)?;
-    let room = call.context.cache().reserve(key, bytes);
-    let room =
-        room.inspect_err(|error| write::note_failure(key, error, &order.options, call.context))?;
-    Ok(Upload {
-        filling: Filling::without_line_end(room, bytes),
+    let draft = call.context.cache().reserve(key, bytes);
+    let draft =
+        draft.inspect_err(|error| write::note_failure(key, error, &order.options, call.context))?;
+    let request = PutRequest {
         request: Kept::of(call.request),
-        key: key_bytes.into(),
         order,
         is_tls: call.is_tls,
-    })
+    };
+    Ok(Upload::new(&key_bytes, draft, LineEnd::NONE, request))
 }
 
-impl Upload {
-    /// Bytes of memory that it holds beside the cache's.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.request.bytes() + self.key.len()
+impl Rest {
+    /// The bytes that it holds.
+    pub(super) fn held(&self) -> Held {
+        match self {
+            Rest::Upload(upload) => Held {
+                beside: upload.request.request.bytes() + upload.key.len(),
+                cached: upload.draft.value_bytes(),
+            },
+            Rest::Gather(gather) => Held {
+                beside: gather.request.bytes() + gather.body.len(),
+                cached: 0,
+            },
+        }
     }
+}
 
+impl Upload<PutRequest> {
     /// Answers that no memory is available for the body of the request.
-    pub(super) fn refuse(
+    fn refuse(
         self,
         error: &Error,
         (prepared, body): (&Prepared<'_>, Body),
@@ -193,7 +216,7 @@ impl Upload {
         let mut call = Call::new(&prepared.request, context, output);
         let failure = match call.key(&self.key) {
             Ok(key) => {
-                write::note_failure(key, error, &self.order.options, context);
+                write::note_failure(key, error, &self.request.order.options, context);
                 error.clone().into()
             }
             Err(failure) => failure,
@@ -201,23 +224,23 @@ impl Upload {
         refuse_body(&mut call, &failure, body)
     }
 
-    /// Stores a value that is whole, and answers.
-    ///
-    /// # Panics
-    /// If bytes are missing.
+    /// Stores a complete value, and answers.
     pub(super) fn finish(self, context: Context<'_>, output: &mut Output) -> Flow {
         let Upload {
-            filling,
-            request,
             key,
-            order,
-            is_tls,
+            mut draft,
+            request:
+                PutRequest {
+                    request,
+                    order,
+                    is_tls,
+                },
+            ..
         } = self;
         let request = request.with_body(&[]);
         let mut call = Call::new(&request, context, output);
         call.is_tls = is_tls;
-        let value_bytes = filling.value_bytes();
-        let mut draft = filling.finish();
+        let value_bytes = draft.value_bytes();
         // The slot may have moved to another node while the value arrived.
         let outcome = call.key_here(&key).and_then(|key| {
             // A small one also arrives here, if its client has waited for 100 Continue.
@@ -241,41 +264,40 @@ fn small_part(value: &[u8]) -> &[u8] {
 }
 
 impl Gather {
-    /// Bytes of memory that it holds.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.request.bytes() + self.body.len()
+    /// Takes what it can from `input`; returns how many bytes were used once the body is whole.
+    ///
+    /// # Errors
+    /// Why the body is refused.
+    pub(super) fn feed(&mut self, input: &[u8]) -> Result<Option<usize>, Failure> {
+        let Some(chunks) = &mut self.chunks else {
+            let missing = self.bytes_max - self.body.len();
+            let bytes = missing.min(input.len());
+            self.body.extend_from_slice(&input[..bytes]);
+            return Ok((bytes == missing).then_some(bytes));
+        };
+        match chunks.feed(input, &mut self.body, self.bytes_max) {
+            Fed::More => Ok(None),
+            Fed::Done(used) => Ok(Some(used)),
+            Fed::TooLarge => Err(too_large(self.bytes_max)),
+            Fed::Malformed => Err(Failure::bad(
+                "bad_chunk",
+                "the chunks of the body are malformed",
+            )),
+        }
     }
 
-    /// Takes what it can from `input`; a body that is refused is answered.
-    pub(super) fn feed(
-        &mut self,
-        input: &[u8],
+    /// Answers a request whose body is refused, and ends the connection.
+    pub(super) fn refuse(
+        &self,
+        failure: &Failure,
         context: Context<'_>,
         output: &mut Output,
-    ) -> Gathered {
-        let failure = match &mut self.missing {
-            Missing::Bytes(missing) => {
-                let bytes = (*missing).min(input.len());
-                self.body.extend_from_slice(&input[..bytes]);
-                *missing -= bytes;
-                return if *missing == 0 {
-                    Gathered::Whole(bytes)
-                } else {
-                    Gathered::More
-                };
-            }
-            Missing::Chunks(chunks) => match chunks.feed(input, &mut self.body, self.bytes_max) {
-                Fed::More => return Gathered::More,
-                Fed::Done(used) => return Gathered::Whole(used),
-                Fed::TooLarge => too_large(self.bytes_max),
-                Fed::Malformed => Failure::bad("bad_chunk", "the chunks of the body are malformed"),
-            },
-        };
+    ) -> Flow {
         let request = self.request.with_body(&[]);
         let mut call = Call::new(&request, context, output);
         call.stay = Stay::Close;
-        call.answer_failure(&failure);
-        Gathered::Refused
+        call.answer_failure(failure);
+        Flow::Close
     }
 
     /// Runs the request whose body is whole.

@@ -8,7 +8,7 @@ use super::etag::Tag;
 use super::parameters;
 use crate::clients::events::Class;
 use crate::execute::context::Context;
-use crate::execute::filling::ValueSource;
+use crate::execute::upload::ValueSource;
 use crate::keyspace::content_types::Unknown;
 use crate::net::output::PINNED_VALUE_BYTES_MIN;
 

@@ -6,7 +6,7 @@ use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, OwnedMeta, Verb};
 
 use crate::execute::context::Context;
-use crate::execute::filling::LINE_END;
+use crate::execute::upload::LineEnd;
 use crate::net::output::Output;
 
 /// How the store is answered.
@@ -18,11 +18,11 @@ pub(super) enum AnswerForm {
 }
 
 impl AnswerForm {
-    /// Bytes behind the value.
-    pub(super) fn line_end_bytes(&self) -> usize {
+    /// What follows the value.
+    pub(super) fn line_end(&self) -> LineEnd {
         match self {
-            AnswerForm::Classic { .. } | AnswerForm::Meta(_) => LINE_END.len(),
-            AnswerForm::Packet(_) => 0,
+            AnswerForm::Classic { .. } | AnswerForm::Meta(_) => LineEnd::CRLF,
+            AnswerForm::Packet(_) => LineEnd::NONE,
         }
     }
 

@@ -11,7 +11,7 @@ use cellar_engine::{Draft, Error, ExtentReservation, Key};
 use super::answers::AnswerForm;
 use super::order::Order;
 use crate::execute::context::{Context, Flow, Unfinished};
-use crate::execute::filling::ValueSource;
+use crate::execute::upload::ValueSource;
 use crate::net::output::Output;
 
 /// How often memory is reserved for one.
@@ -113,9 +113,9 @@ impl Extension {
 impl Unfinished for Extension {
     fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         if let Some(reservation) = &mut self.reservation
-            && !reservation.is_whole()
+            && !reservation.is_reserved()
         {
-            if context.cache().continue_extent(reservation).is_err() {
+            if reservation.extend(context.cache()).is_err() {
                 self.reservation = None;
                 self.asked = ASKED_MAX;
             }

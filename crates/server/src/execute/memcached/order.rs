@@ -7,7 +7,7 @@ use cellar_protocol::memcached::{Meta, Store, Verb};
 use crate::clients::events::Class;
 use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
-use crate::execute::filling::ValueSource;
+use crate::execute::upload::ValueSource;
 
 /// Attempts of an append that creates the item on a miss, when other clients create or delete it.
 const VIVIFY_ATTEMPTS_MAX: usize = 3;

@@ -21,6 +21,7 @@ use self::watched::Watched;
 use super::failure::Failure;
 use super::listing::describe;
 use crate::auth::users::{Identity, Login, User, Users};
+use crate::clients::budget::Held;
 use crate::clients::client::{Client, Delivery};
 use crate::clients::waiters::WaitRequest;
 use crate::execute::login::Pending;
@@ -370,15 +371,33 @@ impl Session {
         }
     }
 
-    /// Bytes of memory that is set up for the client.
+    /// The bytes that it holds.
     #[inline]
-    pub(super) fn held_bytes(&self) -> usize {
-        let queued = self.transaction.as_ref().map(|queued| queued.held_bytes());
-        queued.unwrap_or(0)
-            + self.subscriptions.held_bytes()
-            + self.watched.held_bytes()
-            + self.tracked.held_bytes()
-            + self.preparation.held_bytes()
+    pub(super) fn held(&self) -> Held {
+        let Session {
+            transaction,
+            subscriptions,
+            watched,
+            tracked,
+            preparation,
+            client: _,
+            proto: _,
+            command_bytes_max: _,
+            database: _,
+            identity: _,
+            pending: _,
+            wrong_passwords: _,
+            reply_mode: _,
+            monitors: _,
+            touches_nothing: _,
+            answers_whole: _,
+            is_script: _,
+            in_exec: _,
+        } = self;
+        let mut held = preparation.held();
+        held.beside += transaction.as_ref().map_or(0, |queued| queued.held_bytes());
+        held.beside += subscriptions.held_bytes() + watched.held_bytes() + tracked.held_bytes();
+        held
     }
 
     /// Whether commands run and are answered without checks of session state.
@@ -495,7 +514,7 @@ impl Session {
     /// unreachable; the caller has to call [`Session::take_apart`] later.
     pub(super) fn leave(&mut self, state: &State) {
         state.clients.remove(self.client.id);
-        if self.held_bytes() < LEFT_BYTES_MIN {
+        if self.held().beside < LEFT_BYTES_MIN {
             self.forget_all(state);
         }
     }

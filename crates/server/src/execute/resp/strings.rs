@@ -159,7 +159,7 @@ fn answer_old(
 
 /// SET with a value that was received into the engine's memory.
 pub(super) fn set_draft(
-    (key, value_bytes): (&[u8], usize),
+    key: &[u8],
     draft: Draft,
     args: &[&[u8]],
     session: &mut Session,
@@ -168,6 +168,7 @@ pub(super) fn set_draft(
 ) {
     context.counters.cmd_set.add(1);
     context.counters.calls.add(Verb::Set);
+    let value_bytes = draft.value_bytes();
     let start = output.bytes().len();
     let before = timing::reply_bytes(output);
     let command = find(b"set").expect("SET is in the table");

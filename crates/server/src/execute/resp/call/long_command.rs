@@ -367,7 +367,7 @@ impl Unfinished for ChunkedCommand {
     }
 
     fn waiting_bytes(&self) -> usize {
-        self.args.bytes() + self.session.preparation.held_bytes()
+        self.args.bytes() + self.session.preparation.held().beside
     }
 }
 

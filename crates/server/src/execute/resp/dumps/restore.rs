@@ -9,7 +9,7 @@
 mod builder; // a collection that is being made
 
 use cellar_engine::{
-    Deadline, DeleteOptions, Deleted, Draft, Kind, Reserved, SetOptions, Space, Stored, When,
+    Deadline, DeleteOptions, Deleted, Draft, Kind, SetOptions, Space, Stored, When,
 };
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
@@ -144,17 +144,11 @@ enum Stage {
         sum: Checksum,
         at: usize,
     },
-    /// Reserving memory for a value in these bytes of the payload.
-    MakingRoom {
-        room: Reserved,
-        from: std::ops::Range<usize>,
-        inflating: Option<Inflating>,
-    },
-    /// A value is copied, or decompressed, from these bytes of the payload.
+    /// A value is copied, or decompressed, from these bytes of the payload, when its memory is
+    /// reserved.
     Copying {
         draft: Draft,
         from: std::ops::Range<usize>,
-        done: usize,
         inflating: Option<Inflating>,
     },
     Reading {
@@ -187,34 +181,11 @@ impl Restoring {
             let stage = std::mem::replace(&mut self.stage, Stage::Over);
             self.stage = match stage {
                 Stage::Summing { sum, at } => self.sum(sum, at, context, &mut left)?,
-                Stage::MakingRoom {
-                    room: Reserved::More(reservation),
-                    from,
-                    inflating,
-                } => {
-                    left = 0;
-                    Stage::MakingRoom {
-                        room: context.cache().go_on(reservation)?,
-                        from,
-                        inflating,
-                    }
-                }
-                Stage::MakingRoom {
-                    room: Reserved::Draft(draft),
-                    from,
-                    inflating,
-                } => Stage::Copying {
-                    draft,
-                    from,
-                    done: 0,
-                    inflating,
-                },
                 Stage::Copying {
                     draft,
                     from,
-                    done,
                     inflating,
-                } => self.copy((draft, from, done), inflating, context, &mut left)?,
+                } => self.copy((draft, from), inflating, context, &mut left)?,
                 Stage::Reading {
                     mut reader,
                     mut builder,
@@ -279,8 +250,8 @@ impl Restoring {
                     self.store(context, &text)?;
                     Stage::Over
                 }
-                OpenedDump::Text(from, packed) => Stage::MakingRoom {
-                    room: cache.reserve(key, packed.unwrap_or(from.len()))?,
+                OpenedDump::Text(from, packed) => Stage::Copying {
+                    draft: cache.reserve(key, packed.unwrap_or(from.len()))?,
                     from,
                     inflating: packed.map(|_| Inflating::default()),
                 },
@@ -293,29 +264,31 @@ impl Restoring {
         )
     }
 
-    /// Copies some more bytes of a value, and stores it after the last.
+    /// Reserves more memory for a value, or copies some more bytes of it, and stores it after the
+    /// last.
     fn copy(
         &mut self,
-        (mut draft, from, done): (Draft, std::ops::Range<usize>, usize),
+        (mut draft, from): (Draft, std::ops::Range<usize>),
         mut inflating: Option<Inflating>,
         context: Context<'_>,
         left: &mut usize,
     ) -> Result<Stage, Failure> {
         let source = &self.payload[from.clone()];
-        let mut next = done;
-        let is_whole = if let Some(inflating) = &mut inflating {
+        let is_whole = if !draft.is_reserved() {
+            draft.extend_reservation(context.cache())?;
+            false
+        } else if let Some(inflating) = &mut inflating {
             inflating.step(source, draft.value_mut(), *left)?
         } else {
-            next = source.len().min(done + *left);
-            draft.value_mut()[done..next].copy_from_slice(&source[done..next]);
-            next == source.len()
+            let rest = &source[draft.received_bytes()..];
+            draft.fill_from(&rest[..rest.len().min(*left)]);
+            draft.is_complete()
         };
         *left = 0;
         if !is_whole {
             return Ok(Stage::Copying {
                 draft,
                 from,
-                done: next,
                 inflating,
             });
         }
@@ -349,12 +322,12 @@ impl Restoring {
         if value.len() >= AHEAD_BYTES_MIN {
             let cache = context.cache();
             let key = cache.key_in(self.space, &self.key)?;
-            if let Ok(room) = cache.try_reserve(key, value.len()) {
+            if let Ok(draft) = cache.try_reserve(key, value.len()) {
                 *left = 0;
                 let from = 0..value.len();
                 self.payload = value;
-                return Ok(Stage::MakingRoom {
-                    room,
+                return Ok(Stage::Copying {
+                    draft,
                     from,
                     inflating: None,
                 });

@@ -14,11 +14,10 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-use cellar_engine::{
-    Cache, Draft, Error, ExtentReservation, Handle, Key, ReclaimPlan, Reserved, Space,
-};
+use cellar_engine::{Cache, Draft, ExtentReservation, Handle, Key, ReclaimPlan, Space};
 use cellar_values::hyperloglog::ElementHash;
 
+use crate::clients::budget::Held;
 use crate::execute::resp::arguments::Arguments;
 
 /// Values from this length on are prepared.
@@ -64,10 +63,8 @@ pub(in crate::execute::resp) struct LongValue {
     space: Space,
     origin: ValueOrigin,
     value_bytes: usize,
-    /// Bytes that were copied.
-    done: usize,
     /// None before the first step, and if no memory is available.
-    room: Option<Reserved>,
+    draft: Option<Draft>,
     is_over: bool,
 }
 
@@ -83,35 +80,34 @@ impl LongValue {
             space: key.space(),
             origin,
             value_bytes,
-            done: 0,
-            room: None,
+            draft: None,
             is_over: false,
         }
     }
 
     /// Reserves memory, or copies some bytes.
     fn step(&mut self, args: &[&[u8]], cache: &Cache) {
-        match self.room.take() {
+        match &mut self.draft {
             None => {
                 let key = cache.key_in(self.space, &self.key);
-                let room = key.and_then(|key| cache.try_reserve(key, self.value_bytes));
-                self.keep(room);
+                let draft = key.and_then(|key| cache.try_reserve(key, self.value_bytes));
+                self.is_over = draft.is_err();
+                self.draft = draft.ok();
             }
-            Some(Reserved::More(reservation)) => self.keep(cache.go_on(reservation)),
-            Some(Reserved::Draft(mut draft)) => {
+            Some(draft) if !draft.is_reserved() => {
+                if draft.extend_reservation(cache).is_err() {
+                    self.is_over = true;
+                    self.draft = None;
+                }
+            }
+            Some(draft) => {
                 let value = self.origin.bytes(args);
-                let end = value.len().min(self.done + PIECE_BYTES);
-                draft.value_mut()[self.done..end].copy_from_slice(&value[self.done..end]);
-                self.done = end;
+                let done = draft.received_bytes();
+                let end = value.len().min(done + PIECE_BYTES);
+                draft.fill_from(&value[done..end]);
                 self.is_over = end == value.len();
-                self.room = Some(Reserved::Draft(draft));
             }
         }
-    }
-
-    fn keep(&mut self, room: Result<Reserved, Error>) {
-        self.is_over = room.is_err();
-        self.room = room.ok();
     }
 }
 
@@ -196,7 +192,7 @@ impl PreparationTask {
     fn is_over(&self) -> bool {
         match self {
             PreparationTask::Room(_, _, reservation) => {
-                reservation.as_ref().is_none_or(|some| some.is_whole())
+                reservation.as_ref().is_none_or(|some| some.is_reserved())
             }
             PreparationTask::Value(value) => value.is_over,
             PreparationTask::ReclaimPlan(plan) => plan.is_done(),
@@ -218,7 +214,7 @@ impl PreparationTask {
     fn step(&mut self, args: &[&[u8]], cache: &Cache) {
         match self {
             PreparationTask::Room(_, _, reservation) => {
-                let step = reservation.as_mut().map(|some| cache.continue_extent(some));
+                let step = reservation.as_mut().map(|some| some.extend(cache));
                 if let Some(Err(_)) = step {
                     *reservation = None;
                 }
@@ -230,17 +226,20 @@ impl PreparationTask {
         }
     }
 
-    /// Bytes of the cache's memory that it holds.
-    fn received_bytes(&self) -> usize {
+    /// The bytes that it holds, in the cache's memory and outside of it.
+    fn held(&self) -> Held {
+        let (mut beside, mut cached) = (0, 0);
         match self {
             PreparationTask::Room(_, _, reservation) => {
-                reservation.as_ref().map_or(0, |some| some.value_bytes())
+                cached = reservation.as_ref().map_or(0, |some| some.value_bytes());
             }
-            PreparationTask::Value(value) => value.room.as_ref().map_or(0, |_| value.value_bytes),
-            PreparationTask::ReclaimPlan(_)
-            | PreparationTask::Arguments(_)
-            | PreparationTask::Rows(_) => 0,
+            PreparationTask::Value(value) => {
+                cached = value.draft.as_ref().map_or(0, Draft::value_bytes);
+            }
+            PreparationTask::Arguments(kept) => beside = kept.args.bytes(),
+            PreparationTask::ReclaimPlan(_) | PreparationTask::Rows(_) => {}
         }
+        Held { beside, cached }
     }
 }
 
@@ -364,10 +363,7 @@ impl Preparation {
                     && value.space == key.space()
                     && value.origin.is(origin) =>
             {
-                match value.room.take() {
-                    Some(Reserved::Draft(draft)) => Some(draft),
-                    _ => None,
-                }
+                value.draft.take_if(|draft| draft.is_complete())
             }
             _ => None,
         })
@@ -425,25 +421,17 @@ impl Preparation {
         }
     }
 
-    /// Bytes of the cache's memory that it holds.
-    pub(in crate::execute::resp) fn received_bytes(&self) -> usize {
-        if self.asked.get() == 0 {
-            return 0;
+    /// The bytes that it holds, in the cache's memory and outside of it.
+    #[inline]
+    pub(in crate::execute::resp) fn held(&self) -> Held {
+        let mut held = Held::default();
+        if self.asked.get() > 0 {
+            for task in self.tasks.borrow().iter() {
+                let of_task = task.held();
+                held.beside += of_task.beside;
+                held.cached += of_task.cached;
+            }
         }
-        let tasks = self.tasks.borrow();
-        tasks.iter().map(PreparationTask::received_bytes).sum()
-    }
-
-    /// Bytes of other memory that it holds.
-    pub(in crate::execute::resp) fn held_bytes(&self) -> usize {
-        if self.asked.get() == 0 {
-            return 0;
-        }
-        let tasks = self.tasks.borrow();
-        let bytes = |task: &PreparationTask| match task {
-            PreparationTask::Arguments(kept) => kept.args.bytes(),
-            _ => 0,
-        };
-        tasks.iter().map(bytes).sum()
+        held
     }
 }

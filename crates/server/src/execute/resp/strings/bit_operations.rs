@@ -5,7 +5,7 @@
 //!
 //! Source: redis.io/docs/latest/commands/bitop.
 
-use cellar_engine::{DeleteOptions, Deleted, Error, Handle, Key, Kind, Reserved, SetOptions};
+use cellar_engine::{DeleteOptions, Deleted, Draft, Error, Handle, Key, Kind, SetOptions};
 use cellar_protocol::resp::Reply;
 
 use crate::execute::context::Context;
@@ -143,7 +143,6 @@ struct Making {
     operation: Logic,
     sources: Vec<Option<Handle>>,
     bytes: usize,
-    done: usize,
 }
 
 impl Making {
@@ -161,43 +160,43 @@ impl Making {
             operation,
             bytes: lengths.max().unwrap_or(0),
             sources,
-            done: 0,
         })
     }
 
-    /// Writes some bytes more of `out`, which is the whole result; whether these were the last.
-    fn step(&mut self, out: &mut [u8]) -> Progress {
+    /// Makes some bytes more of the result; whether these were the last.
+    fn step(&self, result: &mut Draft) -> Progress {
         let views = self.sources.iter();
         let views: Vec<&[u8]> = views
             .map(|source| source.as_deref().unwrap_or(&[]))
             .collect();
         let most = (STEP_BYTES / views.len()).max(1);
-        let end = self.bytes.min(self.done + most);
-        let part = &mut out[self.done..end];
-        self.operation.combine(&views, self.done, part);
-        self.done = end;
-        if end < self.bytes {
-            Progress::More
-        } else {
+        let done = result.received_bytes();
+        let bytes = most.min(self.bytes - done);
+        let part = &mut result.buffer()[..bytes];
+        self.operation.combine(&views, done, part);
+        result.advance(bytes);
+        if result.is_complete() {
             Progress::Last
+        } else {
+            Progress::More
         }
     }
 
     /// Reserves more memory for the result, or computes some bytes more of it, and stores it behind
     /// the last; returns the rest of the work, if any.
     fn go_on(
-        &mut self,
+        &self,
         key: Key<'_>,
-        room: Reserved,
+        mut draft: Draft,
         options: &SetOptions,
         context: Context<'_>,
-    ) -> Result<Option<Reserved>, Error> {
-        let mut draft = match room {
-            Reserved::More(reservation) => return context.cache().go_on(reservation).map(Some),
-            Reserved::Draft(draft) => draft,
-        };
-        if self.step(draft.value_mut()) == Progress::More {
-            return Ok(Some(Reserved::Draft(draft)));
+    ) -> Result<Option<Draft>, Error> {
+        if !draft.is_reserved() {
+            draft.extend_reservation(context.cache())?;
+            return Ok(Some(draft));
+        }
+        if self.step(&mut draft) == Progress::More {
+            return Ok(Some(draft));
         }
         let replaced = context.replaced_by_store(key);
         context.cache().commit(draft, options)?;
@@ -213,7 +212,7 @@ pub(in crate::execute::resp) fn bitop(call: &mut Call<'_>) -> Outcome {
         ..SetOptions::default()
     };
     let begun = call.as_step(|call| {
-        let mut making = Making::of(call, operation)?;
+        let making = Making::of(call, operation)?;
         let key = call.key_at(2)?;
         if making.bytes == 0 {
             let deleted = call.cache().delete(key, &DeleteOptions::default())?;
@@ -223,35 +222,31 @@ pub(in crate::execute::resp) fn bitop(call: &mut Call<'_>) -> Outcome {
             call.reply().integer(0);
             return Ok(None);
         }
-        match call.cache().reserve(key, making.bytes)? {
-            Reserved::Draft(mut draft) => {
-                if making.step(draft.value_mut()) == Progress::More {
-                    return Ok(Some((making, Reserved::Draft(draft))));
-                }
-                let replaced = call.context.replaced_by_store(key);
-                call.cache().commit(draft, &options)?;
-                call.context.notify_replaced(replaced, Kind::STRING, key);
-            }
-            room => return Ok(Some((making, room))),
+        let draft = call.cache().reserve(key, making.bytes)?;
+        if !draft.is_reserved() {
+            return Ok(Some((making, draft)));
+        }
+        if let Some(draft) = making.go_on(key, draft, &options, call.context)? {
+            return Ok(Some((making, draft)));
         }
         call.notify(Class::String, "set", key.bytes());
         call.reply().integer(length(making.bytes));
         Ok::<_, Failure>(None)
     })?;
-    let Some((mut making, room)) = begun else {
+    let Some((making, draft)) = begun else {
         return DONE;
     };
     let (space, key) = (call.space(), call.args[2].to_vec());
-    let (proto, mut room) = (call.session.proto, Some(room));
+    let (proto, mut draft) = (call.session.proto, Some(draft));
     call.in_steps(move |context, output| {
         let hashed = context.cache().key_in(space, &key);
-        let result = room.take().map(|room| {
+        let result = draft.take().map(|draft| {
             let key = hashed?;
-            making.go_on(key, room, &options, context)
+            making.go_on(key, draft, &options, context)
         });
         match result {
             Some(Ok(Some(more))) => {
-                room = Some(more);
+                draft = Some(more);
                 return Progress::More;
             }
             Some(Err(error)) => append_failure(&error.into(), proto, context, output),
