@@ -76,7 +76,8 @@ impl Shard {
             return Ok(None);
         };
         if let Some(deadline) = lookup.touch {
-            self.watch.note(key, Action::Touch, (0, deadline), now);
+            self.watch
+                .note(key.hash(), Action::Touch, (0, deadline), now);
             let (store, retimed) = (&mut self.store, Happened::Retimed);
             store.report_with_deadline(key, retimed, &located, deadline);
         }

@@ -215,7 +215,7 @@ impl Shard {
     #[inline]
     pub(crate) fn note(&mut self, key: Key<'_>, action: Action, item: &Located, now: Instant) {
         let facts = (item.layout.total_bytes(), item.layout.deadline);
-        self.watch.note(key, action, facts, now);
+        self.watch.note(key.hash(), action, facts, now);
     }
 
     /// Stores a value if the condition holds.
@@ -532,7 +532,8 @@ impl Shard {
             };
             retimed = self.put(key, Some(*located), &spec, Content::Old, now)?;
         }
-        self.watch.note(key, Action::Touch, (0, deadline), now);
+        self.watch
+            .note(key.hash(), Action::Touch, (0, deadline), now);
         if let Some(located) = &retimed {
             let happened = Happened::Retimed;
             self.store
@@ -606,7 +607,7 @@ impl Shard {
 
     fn note_deleted(&mut self, key: Key<'_>, now: Instant) {
         self.watch
-            .note(key, Action::Delete, (0, Deadline::NEVER), now);
+            .note(key.hash(), Action::Delete, (0, Deadline::NEVER), now);
     }
 
     /// Maintenance off the request path; whether some of it is left.

@@ -87,20 +87,21 @@ impl Watch {
     #[inline]
     pub(crate) fn note_miss(&mut self, key: Key<'_>, now: Instant) {
         self.misses += 1;
-        self.note(key, Action::Miss, (0, Deadline::NEVER), now);
+        self.note(key.hash(), Action::Miss, (0, Deadline::NEVER), now);
     }
 
-    /// Records a request for a key; `item` is the present item: its bytes and its deadline.
+    /// Records a request for a key of this hash; `item` is the present item: its bytes and its
+    /// deadline.
     #[inline]
     pub(crate) fn note(
         &mut self,
-        key: Key<'_>,
+        hash: u64,
         action: Action,
         item: (usize, Deadline),
         now: Instant,
     ) {
-        if part(key.hash()) < self.below {
-            self.sample(key.hash(), action, item, now);
+        if part(hash) < self.below {
+            self.sample(hash, action, item, now);
         }
     }
 
@@ -196,7 +197,7 @@ mod tests {
         for number in 0..100_000_u32 {
             let bytes = number.to_le_bytes();
             let key = hasher.key(Space::MAIN, &bytes).unwrap();
-            watch.note(key, Action::Set, (100, Deadline::NEVER), NOW);
+            watch.note(key.hash(), Action::Set, (100, Deadline::NEVER), NOW);
         }
         assert!(watch.below < u32::MAX / 8);
         assert!(watch.dropped() == 0 && watch.below >= insight.lock().unwrap().below());

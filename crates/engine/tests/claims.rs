@@ -222,10 +222,11 @@ fn who_waits_for_long_comes_before_those_that_claim_again() {
     fixture.set_all(1);
     let claim = || fixture.cache.claim([fixture.key(0)], Intent::Write);
     let claims = claim();
+    // From the first write of a section on, reads wait for its end.
+    fixture.set(0, 2);
     let seen = beside(
         || fixture.get(0),
         || {
-            fixture.set(0, 2);
             // paced: after this long, a release lets parked threads go first.
             thread::sleep(Duration::from_millis(1));
             drop(claims);

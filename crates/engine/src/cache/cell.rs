@@ -30,8 +30,7 @@ pub(super) struct ShardCell {
     pub(super) hot: Arc<HotList>,
     /// Bytes of an item that are prefetched; background maintenance follows the mean.
     pub(super) prefetch_bytes: AtomicUsize,
-    /// Keys whose part lies below are in the insights' sample, or have to be read under the lock
-    /// for another reason.
+    /// Keys whose part lies below are in the insights' sample; all while a flush is pending.
     // Relaxed: it orders nothing.
     pub(super) sampled_below: AtomicU32,
     pub(super) lock: Lock,
@@ -70,15 +69,7 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
-        // While a flush is awaited every read takes the lock, and none waits for it to come.
-        let below = match self.shard.is_open() {
-            true => self.shard.watch.below(),
-            false => u32::MAX,
-        };
-        // Relaxed: it orders nothing; only the holder of the lock writes it.
-        if self.cell.sampled_below.load(Ordering::Relaxed) != below {
-            self.cell.sampled_below.store(below, Ordering::Relaxed);
-        }
+        self.cell.publish_sample(&self.shard);
         // Optimistic readers must not see the writes of a section before it ends.
         let is_open = self.shard.is_open() && !self.cell.lock.claim.writes();
         self.cell.lock.sequence.end(is_open);
@@ -116,6 +107,20 @@ impl ShardCell {
         let shard = self.mutex();
         self.lock.sequence.begin();
         Locked { cell: self, shard }
+    }
+
+    /// Shows lock-free readers which keys are in the sample now. The caller holds the mutex.
+    #[inline]
+    pub(super) fn publish_sample(&self, shard: &Shard) {
+        // While a flush is awaited every read takes the lock, and none waits for it to come.
+        let below = match shard.is_open() {
+            true => shard.watch.below(),
+            false => u32::MAX,
+        };
+        // Relaxed: it orders nothing; only the holder of the lock writes it.
+        if self.sampled_below.load(Ordering::Relaxed) != below {
+            self.sampled_below.store(below, Ordering::Relaxed);
+        }
     }
 
     /// Locks the shard's mutex alone: lock-free readers continue.

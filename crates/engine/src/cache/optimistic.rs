@@ -4,8 +4,8 @@
 //! checks the shard's sequence number ([`Sequence`](crate::sequence::Sequence)). If a writer has
 //! changed the shard, the get tries again, up to [`TRIES_MAX`] times: a lock taken at once would
 //! disturb the other readers, which would then all take it. The get takes the lock for a miss, an
-//! expired item, a long value, rare fields other than flags, a key in the statistics' sample, and
-//! while a delayed flush is pending.
+//! expired item, a long value, rare fields other than flags, and while a delayed flush is pending.
+//! A hit of a key in the statistics' sample takes it afterwards, to be noted there.
 //!
 //! Invariant: nothing that was read is trusted before the sequence number is checked. Offsets and
 //! lengths are compared with the arena's bounds, and the value is copied to the reader's memory.
@@ -22,12 +22,12 @@ use super::cell::ShardCell;
 use super::claims::Snapshot;
 use super::{Cache, GROUP_KEYS};
 use crate::arena::Pinner;
-use crate::clock::{Instant, thread_number};
+use crate::clock::{Deadline, Instant, thread_number};
 use crate::hot::GAP_MEAN;
 use crate::item;
 use crate::key::Key;
 use crate::outcome::Item;
-use crate::sample::part;
+use crate::sample::{Action, part};
 use crate::space::{Kind, Space};
 use crate::table::Candidate;
 
@@ -120,7 +120,7 @@ impl Cache {
         now: Instant,
         read: F,
     ) -> Result<R, F> {
-        if !cell.allows_optimistic_read(key) {
+        if key.space() != Space::MAIN {
             return Err(read);
         }
         let answer = cell.read_optimistic(key, now, read)?;
@@ -137,7 +137,7 @@ impl Cache {
     #[inline(always)]
     pub fn get_copied<'s>(&self, key: Key<'_>, scratch: &'s mut Scratch) -> Option<Item<'s>> {
         let (cell, now) = (self.shards.cell(key), self.shards.now());
-        if !cell.allows_optimistic_read(key) {
+        if key.space() != Space::MAIN {
             return None;
         }
         let item = cell.try_optimistic(key, now, scratch).ok()?;
@@ -161,7 +161,7 @@ impl Cache {
         let mut hit = 0_u32;
         for (position, (&key, &hinted)) in keys.iter().zip(hinted).enumerate() {
             let (cell, key) = (self.shards.cell(key), key.hinted_at(hinted));
-            if cell.allows_optimistic_read(key)
+            if key.space() == Space::MAIN
                 && let Ok(item) = cell.try_optimistic(key, now, &mut Scratch::new())
             {
                 hit |= 1 << position;
@@ -197,7 +197,7 @@ impl Cache {
         now: Instant,
         show: &mut dyn FnMut(Option<Item<'_>>),
     ) -> bool {
-        if cell.allows_optimistic_read(key)
+        if key.space() == Space::MAIN
             && cell
                 .read_optimistic(key, now, |item| show(Some(item)))
                 .is_ok()
@@ -231,12 +231,20 @@ impl ShardCell {
         self.hot.lock().count(key, now);
     }
 
-    /// Whether a read of the key may do without the lock: it is in no sample but in the main space.
+    /// Whether hits of the key are noted for the insights; also while a flush is pending.
     #[inline]
-    fn allows_optimistic_read(&self, key: Key<'_>) -> bool {
+    fn is_sampled(&self, key: Key<'_>) -> bool {
         // Relaxed: whether a key is in the sample may be known a moment late.
-        let is_sampled = part(key.hash()) < self.sampled_below.load(Ordering::Relaxed);
-        !is_sampled & (key.space() == Space::MAIN)
+        part(key.hash()) < self.sampled_below.load(Ordering::Relaxed)
+    }
+
+    /// Notes a hit for the insights. It takes the mutex alone, which disturbs no lock-free reader.
+    #[cold]
+    #[inline(never)]
+    fn note_hit(&self, hash: u64, item: (usize, Deadline), now: Instant) {
+        let mut shard = self.mutex();
+        shard.watch.note(hash, Action::Hit, item, now);
+        self.publish_sample(&shard);
     }
 
     /// Shows the key's item to `read` if some try finds it undisturbed; else gives `read` back.
@@ -250,6 +258,8 @@ impl ShardCell {
         match self.try_optimistic(key, now, &mut Scratch::new()) {
             Ok(item) => Ok(read(item)),
             Err(OptimisticFailure::NeedsLock) => Err(read),
+            // While a flush is pending, no retry would succeed.
+            Err(OptimisticFailure::Disturbed) if self.is_sampled(key) => Err(read),
             Err(OptimisticFailure::Disturbed) => self.retry_optimistic(key, now, read),
         }
     }
@@ -278,8 +288,9 @@ impl ShardCell {
         Err(read)
     }
 
-    /// Copies the value of the key's item into `scratch`. The index is searched unless the hinted
-    /// slot is unchanged; if it belongs to another key by now, comparing the keys detects it.
+    /// Copies the value of the key's item into `scratch`. The index is searched, and the item
+    /// prefetched, unless the hinted slot is unchanged; if it belongs to another key by now,
+    /// comparing the keys detects it.
     #[inline(always)]
     fn try_optimistic<'s>(
         &self,
@@ -293,21 +304,26 @@ impl ShardCell {
             Some(candidate) if self.table.is_still(candidate) => candidate,
             _ => {
                 let candidate = self.table.candidate(self.table.probe(key.hash()));
-                candidate.ok_or(OptimisticFailure::NeedsLock)?
+                let candidate = candidate.ok_or(OptimisticFailure::NeedsLock)?;
+                self.prefetch_rest(candidate.offset());
+                candidate
             }
         };
-        self.prefetch_rest(candidate.offset());
-        let item = self.copy_out(key, candidate, now, scratch);
+        let copied = self.copy_out(key, candidate, now, scratch);
         if !self.lock.sequence.is_still(seen) {
             return Err(OptimisticFailure::Disturbed);
         }
-        let item = item.ok_or(OptimisticFailure::NeedsLock)?;
+        let (item, total_bytes) = copied.ok_or(OptimisticFailure::NeedsLock)?;
         let is_old = || !self.arena.is_young(candidate.offset());
         self.table.mark_used(candidate, is_old);
+        if self.is_sampled(key) {
+            self.note_hit(key.hash(), (total_bytes, item.deadline), now);
+        }
         Ok(item)
     }
 
-    /// The same without a check for concurrent changes: its result may be inconsistent.
+    /// The same without a check for concurrent changes: its result may be inconsistent. Also the
+    /// bytes of the whole item.
     #[inline(always)]
     fn copy_out<'s>(
         &self,
@@ -315,7 +331,7 @@ impl ShardCell {
         candidate: Candidate,
         now: Instant,
         scratch: &'s mut Scratch,
-    ) -> Option<Item<'s>> {
+    ) -> Option<(Item<'s>, usize)> {
         let (arena, offset) = (&self.arena, candidate.offset());
         let encoding = arena.optimistic_encoding(offset)?;
         let first_bytes = arena.optimistic_first_bytes(offset)?;
@@ -331,13 +347,14 @@ impl ShardCell {
             return None;
         }
         let to = scratch.0.get_mut(..layout.value_bytes)?;
-        Some(Item {
+        let item = Item {
             value: arena.optimistic_copy(layout.value_at(), to)?,
             kind: Kind::STRING,
             flags,
             deadline: layout.deadline,
             pinner: Pinner::Copied,
-        })
+        };
+        Some((item, layout.total_bytes()))
     }
 }
 
