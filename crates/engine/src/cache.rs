@@ -188,20 +188,7 @@ impl Cache {
         bytes: impl Fn() -> usize,
         mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let result = self.shards.write(key, &mut operate);
-        self.retry_with_room(key, bytes, operate, result)
-    }
-
-    /// Runs an operation again for which there was not enough memory the first time.
-    #[inline]
-    fn retry_with_room<R>(
-        &self,
-        key: Key<'_>,
-        bytes: impl Fn() -> usize,
-        mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
-        result: Result<R, Error>,
-    ) -> Result<R, Error> {
-        match result {
+        match self.shards.write(key, &mut operate) {
             Err(Error::Busy) => self.collect_and_write(key, &bytes, &mut operate),
             result => result,
         }
@@ -389,9 +376,23 @@ impl Cache {
             };
             shard.set(key, hint, value, options, now)
         });
-        let again =
+        match result {
+            Err(Error::Busy) => self.collect_and_set(key, value, options),
+            result => result,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn collect_and_set(
+        &self,
+        key: Key<'_>,
+        value: &[u8],
+        options: &SetOptions,
+    ) -> Result<Stored, Error> {
+        let mut again =
             |shard: &mut Shard, now| shard.set_anywhere(key, Hint::Unknown, value, options, now);
-        self.retry_with_room(key, || value.len(), again, result)
+        self.collect_and_write(key, &|| value.len(), &mut again)
     }
 
     /// Adds `bytes` at one end of an existing value; keeps its deadline and flags, ends its lease.
