@@ -6,6 +6,7 @@
 
 use super::status::Status;
 use super::target::encode_percent;
+use crate::length_line;
 
 /// Leave to send a body.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -104,11 +105,9 @@ impl<'o> Head<'o> {
     /// Ends the head of a response with a body of this many bytes.
     #[inline]
     pub fn end(self, body_bytes: usize) {
-        self.out.extend_from_slice(b"Content-Length: ");
-        let mut digits = itoa::Buffer::new();
-        self.out
-            .extend_from_slice(digits.format(body_bytes).as_bytes());
-        self.out.extend_from_slice(b"\r\n\r\n");
+        self.out.extend_from_slice(b"Content-Length:");
+        length_line::append(self.out, b' ', body_bytes);
+        self.out.extend_from_slice(b"\r\n");
     }
 
     /// Ends the head of a response that has no body by its status, or whose body comes in chunks.

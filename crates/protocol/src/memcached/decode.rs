@@ -15,7 +15,8 @@ use super::meta::Meta;
 use super::number;
 use super::refusal::{BAD_DATA, BAD_EXPTIME, BAD_FORMAT, LINE_TOO_LONG, Refused, UNKNOWN};
 use super::request::{Get, Request, Storage, Store, Verb};
-use super::token::{Tokens, Words, position, visible};
+use super::token::{Tokens, Words, visible};
+use crate::search::position;
 
 mod admin;
 mod storage;

@@ -2,6 +2,7 @@
 
 use super::base64;
 use super::meta::Meta;
+use crate::length_line;
 
 /// Answers of classic commands.
 pub mod line {
@@ -109,17 +110,18 @@ pub fn value_head(
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(key);
     if flags == 0 {
-        out.extend_from_slice(b" 0 ");
+        out.extend_from_slice(b" 0");
     } else {
         out.push(b' ');
         number(out, u64::from(flags));
-        out.push(b' ');
     }
+    let Some(version) = version else {
+        return length_line::append(out, b' ', value_bytes);
+    };
+    out.push(b' ');
     number(out, value_bytes as u64);
-    if let Some(version) = version {
-        out.push(b' ');
-        number(out, version);
-    }
+    out.push(b' ');
+    number(out, version);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -128,6 +130,15 @@ pub fn value_head(
 pub fn meta_value(out: &mut Vec<u8>, value_bytes: usize) {
     out.extend_from_slice(b"VA ");
     number(out, value_bytes as u64);
+}
+
+/// Appends a complete meta response with nothing but a value: VA, its length, and its bytes.
+#[inline]
+pub fn meta_value_alone(out: &mut Vec<u8>, value: &[u8]) {
+    out.extend_from_slice(b"VA");
+    length_line::append(out, b' ', value.len());
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends a flag with a number.
@@ -218,6 +229,15 @@ mod tests {
         value_head(&mut out, b"k", 0, 5, None);
         value_head(&mut out, b"k", 7, 0, Some(u64::MAX));
         assert_eq!(out, b"VALUE k 0 5\r\nVALUE k 7 0 18446744073709551615\r\n");
+    }
+
+    #[test]
+    fn a_value_alone_looks_as_one_without_flags() {
+        let (mut out, mut alone) = (Vec::new(), Vec::new());
+        meta_value(&mut out, 3);
+        out.extend_from_slice(b"\r\nabc\r\n");
+        meta_value_alone(&mut alone, b"abc");
+        assert_eq!(out, alone);
     }
 
     #[test]

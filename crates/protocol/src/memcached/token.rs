@@ -1,41 +1,11 @@
 //! Tokens: the words of a command line, separated by spaces and by nothing else.
 
-use memchr::memchr;
+use crate::search::{ONES, WORD_BYTES, position};
 
 /// Most tokens of one line that are parsed; the rest is ignored.
 ///
 /// Source: MCMC_PARSER_MAX_TOKENS of memcached 1.6.45, less its end mark.
 pub const TOKENS_MAX: usize = 23;
-
-/// So far a byte is looked for in words, which finds a near one sooner than the call that finds a
-/// far one sooner.
-const NEAR_BYTES_MAX: usize = 64;
-/// One in each byte of a word.
-const ONES: u64 = u64::from_ne_bytes([1; WORD_BYTES]);
-const WORD_BYTES: usize = size_of::<u64>();
-
-/// The position of the first such byte, which is near as a rule.
-#[inline]
-pub(super) fn position(wanted: u8, text: &[u8]) -> Option<usize> {
-    let pattern = ONES * u64::from(wanted);
-    let near = &text[..text.len().min(NEAR_BYTES_MAX)];
-    let (words, rest) = near.as_chunks::<WORD_BYTES>();
-    let mut at = 0;
-    for word in words {
-        let differs = u64::from_le_bytes(*word) ^ pattern;
-        // The highest bit of each byte without difference; above the first one perhaps of others.
-        let equal = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
-        if equal != 0 {
-            return Some(at + equal.trailing_zeros() as usize / 8);
-        }
-        at += WORD_BYTES;
-    }
-    match rest.iter().position(|byte| *byte == wanted) {
-        Some(found) => Some(at + found),
-        None if near.len() == text.len() => None,
-        None => memchr(wanted, &text[near.len()..]).map(|found| near.len() + found),
-    }
-}
 
 /// How many of the first bytes are no space and no control character, if another one follows them
 /// and they are at most `most`.

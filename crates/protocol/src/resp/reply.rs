@@ -10,6 +10,7 @@
 //! Aggregates begin with their length, and that many values follow; a map has two for each pair.
 
 use super::number;
+use crate::length_line;
 
 /// The version of the protocol that a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,30 +220,7 @@ impl<'a> Reply<'a> {
 
     #[inline]
     fn head(&mut self, mark: u8, length: usize) {
-        // Most are short: these take no formatting.
-        let digit = |number: u32| b'0' + number as u8;
-        match length as u32 {
-            short @ 100..1000 if length < 1000 => {
-                let (hundreds, rest) = (short / 100, short % 100);
-                let (tens, ones) = (digit(rest / 10), digit(rest % 10));
-                let line = [mark, digit(hundreds), tens, ones, b'\r', b'\n'];
-                self.out.extend_from_slice(&line);
-            }
-            short @ 10..100 if length < 100 => {
-                let line = [mark, digit(short / 10), digit(short % 10), b'\r', b'\n'];
-                self.out.extend_from_slice(&line);
-            }
-            short @ 0..10 if length < 10 => {
-                self.out
-                    .extend_from_slice(&[mark, digit(short), b'\r', b'\n']);
-            }
-            _ => self.long_head(mark, length),
-        }
-    }
-
-    #[inline(never)]
-    fn long_head(&mut self, mark: u8, length: usize) {
-        self.line(mark, itoa::Buffer::new().format(length).as_bytes());
+        length_line::append(self.out, mark, length);
     }
 
     fn head_around(&mut self, mark: u8, start: usize, length: usize) {

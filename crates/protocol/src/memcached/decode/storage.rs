@@ -53,6 +53,10 @@ fn plain_number(text: &[u8]) -> Option<(u32, &[u8])> {
     let [b' ', text @ ..] = text else {
         return None;
     };
+    // Flags and times mostly have one digit.
+    if let [digit @ b'0'..=b'9', b' ', ..] = text {
+        return Some((u32::from(digit - b'0'), &text[1..]));
+    }
     let (mut number, mut digits) = (0_u64, 0);
     for &byte in text.iter().take(DIGITS_MAX + 1) {
         let digit = byte.wrapping_sub(b'0');

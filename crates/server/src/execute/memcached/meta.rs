@@ -43,10 +43,7 @@ pub(super) fn get(
                 hit(meta, &Found::plain(item), context, out);
                 return;
             }
-            reply::meta_value(out, value.len());
-            out.extend_from_slice(b"\r\n");
-            out.extend_from_slice(value);
-            return out.extend_from_slice(b"\r\n");
+            return reply::meta_value_alone(out, value);
         }
     }
     get_any(meta, key, context, output);
