@@ -290,8 +290,25 @@ impl Intake {
     }
 
     /// Does what a task asks for.
-    #[inline]
+    #[inline(always)]
     pub(in crate::execute) fn run(
+        &mut self,
+        task: &Task<'_>,
+        hinted: Option<Candidate>,
+        context: &Context<'_>,
+        output: &mut Output,
+    ) -> Flow {
+        match task {
+            Task::Run(prepared) if self.member.is_none() => {
+                execute(prepared, hinted, context, output)
+            }
+            _ => self.run_any(task, hinted, *context, output),
+        }
+    }
+
+    /// The same of a user's request, and of what is no text.
+    #[inline(never)]
+    fn run_any(
         &mut self,
         task: &Task<'_>,
         hinted: Option<Candidate>,
@@ -300,9 +317,9 @@ impl Intake {
     ) -> Flow {
         match task {
             Task::Run(prepared) => match &mut self.member {
-                None => execute(prepared, hinted, context, output),
+                None => execute(prepared, hinted, &context, output),
                 Some(member) => match member.admit(&prepared.request, context, output) {
-                    Ok(None) => execute(prepared, hinted, context, output),
+                    Ok(None) => execute(prepared, hinted, &context, output),
                     Ok(Some(user)) => execute_limited(&user, prepared, context, output),
                     Err(flow) => flow,
                 },
@@ -448,53 +465,40 @@ fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
 }
 
 /// Runs a request, with the probable position of its item from a hint, and appends its reply.
-#[inline]
+#[inline(never)]
 fn execute(
     prepared: &Prepared<'_>,
     hinted: Option<Candidate>,
-    context: Context<'_>,
+    context: &Context<'_>,
     output: &mut Output,
 ) -> Flow {
+    let context = *context;
     context.counters.pulse.begin_memcached();
     begin_request();
     let is_node = context.state.cluster.is_some();
     if is_node && elsewhere::answered(&prepared.request, context, output) {
         return Flow::Continue;
     }
-    match (
-        &prepared.request,
-        prepared
-            .key
-            .map(|key| context.key_now(key).hinted_at(hinted)),
-    ) {
-        (Request::Get(get), Some(key)) => return read::get(get, key, context, output),
-        (Request::Store(request), Some(key)) => {
-            return store::classic(request, key, context, output);
-        }
-        (Request::Delete { noreply, .. }, Some(key)) => {
-            change::delete(key, *noreply, context, output);
-        }
-        (
-            Request::Count {
-                delta,
-                subtract,
-                noreply,
-                ..
-            },
-            Some(key),
-        ) => {
-            change::count(key, (*delta, *subtract), *noreply, context, output);
-        }
-        (
-            Request::Touch {
-                exptime, noreply, ..
-            },
-            Some(key),
-        ) => {
-            change::touch(key, *exptime, *noreply, context, output);
-        }
-        (Request::MetaGet(meta), key) => meta::get(meta, key, context, output),
-        (request, key) => return execute_other(request, key, context, output),
+    let request = &prepared.request;
+    let Some(key) = &prepared.key else {
+        return execute_other(request, None, context, output);
+    };
+    let key = context.key_now(*key).hinted_at(hinted);
+    match request {
+        Request::Get(get) => return read::get(get, key, context, output),
+        Request::Store(request) => return store::classic(request, key, context, output),
+        Request::Delete { noreply, .. } => change::delete(key, *noreply, context, output),
+        Request::Count {
+            delta,
+            subtract,
+            noreply,
+            ..
+        } => change::count(key, (*delta, *subtract), *noreply, context, output),
+        Request::Touch {
+            exptime, noreply, ..
+        } => change::touch(key, *exptime, *noreply, context, output),
+        Request::MetaGet(meta) => meta::get(meta, Some(key), context, output),
+        request => return execute_other(request, Some(key), context, output),
     }
     Flow::Continue
 }
@@ -521,7 +525,7 @@ fn execute_limited(
         request @ (Request::Stats(_) | Request::List { .. }) => {
             execute_for(Some(user), request, None, context, output)
         }
-        _ => execute(prepared, None, context, output),
+        _ => execute(prepared, None, &context, output),
     }
 }
 
@@ -536,6 +540,7 @@ fn execute_for(
         Request::MetaSet { meta, verb, value } => {
             return store::meta((meta, *verb, value), key, context, output);
         }
+        Request::MetaGet(meta) => meta::get(meta, key, context, output),
         Request::MetaDelete(request) => meta::delete(request, key, context, output),
         Request::MetaArithmetic { meta, subtract } => {
             meta::arithmetic(meta, *subtract, key, context, output);
@@ -558,7 +563,6 @@ fn execute_for(
         Request::Okay { noreply } => answer(reply::line::OK, *noreply, output),
         Request::Quit => return Flow::Close,
         Request::Get(_)
-        | Request::MetaGet(_)
         | Request::Store(_)
         | Request::Delete { .. }
         | Request::Count { .. }

@@ -306,14 +306,14 @@ impl Intake {
         &mut self,
         task: &Task<'_>,
         hinted: Option<Candidate>,
-        context: Context<'_>,
+        context: &Context<'_>,
         output: &mut Output,
     ) -> Flow {
         let session = &mut self.session;
         match task {
-            Task::Get(get) => execute_get((get, hinted), session, context, output),
-            Task::Set(set) => execute_set((set, hinted), session, context, output),
-            _ => self.run_any(task, context, output),
+            Task::Get(get) => execute_get(get, hinted, session, context, output),
+            Task::Set(set) => execute_set(set, hinted, session, context, output),
+            _ => self.run_any(task, *context, output),
         }
     }
 

@@ -232,7 +232,7 @@ impl Session {
         self.link.settle(&codec, used.is_none(), 0);
         let used = used?;
         if let Some(found) = found {
-            match self.link.run(&found.task, None, context, &mut self.output) {
+            match self.link.run(&found.task, None, &context, &mut self.output) {
                 Flow::Skip(bytes) => self.swallow = bytes,
                 // Room is being made for the value behind it.
                 Flow::Again => return Some(0),

@@ -7,6 +7,7 @@
 use cellar_engine::{Cache, Candidate, IndexHint};
 
 use crate::config::limits::ARENA_BYTES;
+use crate::config::protocol::Protocol;
 use crate::execute::{Codec, DecodedTask, Task};
 
 /// Connections that are read before the first of them is answered: enough for memory to be
@@ -24,6 +25,8 @@ pub(super) struct Span {
     pub(super) slot: u32,
     /// The codec of its bytes.
     pub(super) codec: Codec,
+    /// The protocol that it decodes.
+    pub(super) protocol: Protocol,
     /// First byte that no executed request has used.
     pub(super) from: usize,
     /// First byte that is not decoded.
@@ -45,6 +48,8 @@ pub(super) struct Step<'a> {
     pub(super) end: usize,
     /// The task to execute.
     pub(super) task: Task<'a>,
+    /// Whether that is quick: see [`Task::is_quick`].
+    pub(super) is_quick: bool,
     /// The key's position in the index, if known.
     pub(super) hint: Option<IndexHint>,
     /// The probable position of the key's item, after the lookup.
@@ -65,6 +70,7 @@ impl<'a> Step<'a> {
         Step {
             span,
             end,
+            is_quick: ahead.task.is_quick(),
             task: ahead.task,
             hint: ahead.key.map(|key| match stores {
                 true => cache.hint_write(key),
@@ -116,6 +122,7 @@ impl Batch {
         self.spans.push(Span {
             slot,
             codec,
+            protocol: codec.protocol(),
             from,
             decoded: from,
             end,

@@ -206,7 +206,7 @@ impl Worker {
         drop(pass);
         span.decoded = span.from;
         span.codec = connection.link.codec(&self.common.state);
-        self.answered[span.codec.protocol() as usize] += u64::from(is_run);
+        self.answered[span.protocol as usize] += u64::from(is_run);
     }
 
     /// Receives more of a long command into the leftover buffer, and runs it when it is whole.

@@ -141,7 +141,7 @@ impl Worker {
                 let Some(connection) = self.table.get_mut(span.slot) else {
                     continue;
                 };
-                let is_quick = step.task.is_quick();
+                let is_quick = step.is_quick;
                 if !is_quick && shares.are_spent() && step.task.is_heavy() {
                     if time_slice.is_fresh {
                         span.stopped = true;
@@ -160,10 +160,10 @@ impl Worker {
                     self.waiting.add(self.table.token(span.slot), pause);
                     continue;
                 }
-                run(context, step, span, arena, connection, self.now_ms);
+                run(&context, step, span, arena, connection, self.now_ms);
                 let link = &mut connection.link;
                 let is_answered = is_quick || !link.makes_room() && link.transfer().is_none();
-                self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
+                self.answered[span.protocol as usize] += u64::from(is_answered);
                 if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());
                     // It may have started a pause, or ended one.
@@ -196,6 +196,7 @@ impl Worker {
             end,
             found,
             stopped,
+            ..
         } = self.batch.spans[index];
         // All decoded requests were executed, unless the span stopped; blank lines are not
         // executed.

@@ -3,7 +3,7 @@
 use cellar_engine::{Cache, Instant};
 
 use super::batch::{STEPS_MAX, Span, Step};
-use crate::event_loop::connection::{Connection, Ending, Input};
+use crate::event_loop::connection::{CommandStart, Connection, Ending, Input};
 use crate::execute::{Codec, Context, DecodedTask, Flow, Found, Task};
 use crate::state::State;
 
@@ -124,7 +124,7 @@ fn hint_item(cache: &Cache, step: &mut Step<'_>) {
 /// Always inlined: it is the body of the loop over all steps, and has many arguments.
 #[inline(always)]
 pub(super) fn run(
-    context: Context<'_>,
+    context: &Context<'_>,
     step: &Step<'_>,
     span: &mut Span,
     arena: &[u8],
@@ -133,15 +133,37 @@ pub(super) fn run(
 ) {
     let begin = std::mem::replace(&mut span.from, step.end);
     let start = connection.mark_start();
-    match connection
-        .link
-        .run(&step.task, step.hinted, context, &mut connection.output)
-    {
-        Flow::Continue => {
-            // Requests behind a task that ends decoding wait for the next iteration.
-            let is_last = step.hint.is_none() && step.task.ends_decoding();
-            span.stopped |= is_last || connection.output.is_full();
-        }
+    let link = &mut connection.link;
+    let flow = link.run(&step.task, step.hinted, context, &mut connection.output);
+    if matches!(flow, Flow::Continue) {
+        // Requests behind a task that ends decoding wait for the next iteration.
+        let is_last = step.hint.is_none() && step.task.ends_decoding();
+        span.stopped |= is_last || connection.output.is_full();
+    } else {
+        go_on(
+            *context,
+            (flow, begin, start),
+            span,
+            arena,
+            connection,
+            now_ms,
+        );
+    }
+}
+
+/// Continues as the result of an execution says if that is not with the next request. The request
+/// began at `begin` of the arena, with the memory of `start`.
+#[cold]
+#[inline(never)]
+fn go_on(
+    context: Context<'_>,
+    (flow, begin, start): (Flow, usize, CommandStart),
+    span: &mut Span,
+    arena: &[u8],
+    connection: &mut Connection,
+    now_ms: u64,
+) {
+    match flow {
         Flow::Feed => {
             connection.start_transfer(now_ms);
             // The requests behind it were not decoded: they wait for the next iteration.
@@ -227,6 +249,7 @@ pub(super) fn run_frame(
     let mut span = Span {
         slot,
         codec,
+        protocol: codec.protocol(),
         from: 0,
         decoded: 0,
         end: frame.len(),
@@ -244,7 +267,7 @@ pub(super) fn run_frame(
             Ran::Held
         }
         Some(step) => {
-            run(context, &step, &mut span, &frame, connection, now_ms);
+            run(&context, &step, &mut span, &frame, connection, now_ms);
             Ran::Whole
         }
     };

@@ -67,22 +67,23 @@ impl<'a> PlainSet<'a> {
 /// Whether a key was hashed for the client's current database, and no other state has to be
 /// checked.
 #[inline(always)]
-fn is_still_plain(key: Key<'_>, session: &Session, context: Context<'_>) -> bool {
+fn is_still_plain(key: Key<'_>, session: &Session, context: &Context<'_>) -> bool {
     let is_plain = session.is_plain() && key.space() == session.space(context.state);
     is_plain && context.serves(key.bytes())
 }
 
-/// Runs a GET and appends its reply.
+/// Runs a GET, whose item probably lies where a hint has found it, and appends its reply.
+///
+/// What is rare gets references to the caller's memory: for a reference to its own, this function
+/// would have to write key and context there for every request.
 #[inline(never)]
 pub(in crate::execute::resp) fn execute_get(
-    (get, hinted): (&PlainGet<'_>, Option<Candidate>),
+    get: &PlainGet<'_>,
+    hinted: Option<Candidate>,
     session: &mut Session,
-    context: Context<'_>,
+    context: &Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    let get = &PlainGet {
-        key: get.key.hinted_at(hinted),
-    };
     let may = session.may(Need::Read, get.key.bytes(), context.state);
     if !may || !is_still_plain(get.key, session, context) {
         let args = [b"GET".as_slice(), get.key.bytes()];
@@ -90,58 +91,59 @@ pub(in crate::execute::resp) fn execute_get(
     }
     if note(Verb::Get, session, context) {
         let args = [b"GET".as_slice(), get.key.bytes()];
-        return look_at(&args, session, context, output, |output| {
-            read_apart(get, session, context, output)
-        });
+        let run = |output: &mut Output| read_apart(get, session, context, output);
+        return look_at(&args, session, context, output, run);
     }
+    let key = get.key.hinted_at(hinted);
+    if strings::read_short(key, session.proto, context, output) {
+        return Flow::Continue;
+    }
+    read_long(get, session, context, output)
+}
+
+/// Runs a GET of an item that may be missing, long, or no string. A long reply is logged.
+#[inline(never)]
+fn read_long(
+    get: &PlainGet<'_>,
+    session: &Session,
+    context: &Context<'_>,
+    output: &mut Output,
+) -> Flow {
     let before = timing::reply_bytes(output);
-    let flow = read(get, session, context, output);
+    let outcome = strings::read_any(get.key, session.proto, *context, output);
+    let flow = finish(Verb::Get, outcome, session, context, output);
     let bytes = timing::reply_bytes(output).saturating_sub(before);
-    if bytes >= LARGE_BYTES_MIN {
-        note_large(get, session, context, bytes);
+    if bytes >= LARGE_BYTES_MIN
+        && let Some(command) = find(b"get")
+    {
+        let args = [b"GET".as_slice(), get.key.bytes()];
+        timing::note_reply(command, &args, &session.client, *context, bytes);
     }
     flow
 }
 
-/// Logs a GET of a value that is sent from the engine's memory.
-#[cold]
-fn note_large(get: &PlainGet<'_>, session: &Session, context: Context<'_>, bytes: usize) {
-    if let Some(command) = find(b"get") {
-        let args = [b"GET".as_slice(), get.key.bytes()];
-        timing::note_reply(command, &args, &session.client, context, bytes);
-    }
-}
-
-#[inline(always)]
-fn read(get: &PlainGet<'_>, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
-    let outcome = strings::read(get.key, session.proto, context, output);
-    finish(Verb::Get, outcome, session, context, output)
-}
-
-/// The same for a sampled request, apart so that the common path stays short.
+/// Runs a GET that is sampled.
 #[cold]
 #[inline(never)]
 fn read_apart(
     get: &PlainGet<'_>,
     session: &Session,
-    context: Context<'_>,
+    context: &Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    read(get, session, context, output)
+    let outcome = strings::read(get.key, session.proto, *context, output);
+    finish(Verb::Get, outcome, session, context, output)
 }
 
-/// Runs a SET and appends its reply.
+/// Runs a SET as [`execute_get`] does a GET.
 #[inline(never)]
 pub(in crate::execute::resp) fn execute_set(
-    (set, hinted): (&PlainSet<'_>, Option<Candidate>),
+    set: &PlainSet<'_>,
+    hinted: Option<Candidate>,
     session: &mut Session,
-    context: Context<'_>,
+    context: &Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    let set = &PlainSet {
-        key: set.key.hinted_at(hinted),
-        value: set.value,
-    };
     let may = session.may(Need::Write, set.key.bytes(), context.state);
     if !may || !is_still_plain(set.key, session, context) {
         let args = [b"SET".as_slice(), set.key.bytes(), set.value];
@@ -149,27 +151,33 @@ pub(in crate::execute::resp) fn execute_set(
     }
     if note(Verb::Set, session, context) {
         let args = [b"SET".as_slice(), set.key.bytes(), set.value];
-        return look_at(&args, session, context, output, |output| {
-            store_apart(set, session, context, output)
-        });
+        let run = |output: &mut Output| store_apart(set, session, context, output);
+        return look_at(&args, session, context, output, run);
     }
-    store(set, session, context, output)
+    store(set, hinted, session, context, output)
 }
 
 #[inline(always)]
-fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
+fn store(
+    set: &PlainSet<'_>,
+    hinted: Option<Candidate>,
+    session: &Session,
+    context: &Context<'_>,
+    output: &mut Output,
+) -> Flow {
     context.counters.cmd_set.add(1);
     let options = SetOptions {
         deadline: context.default_deadline(Protocol::Resp, session.database),
         ..SetOptions::default()
     };
-    let replaced = context.replaced_by_store(set.key);
-    let stored = context.cache().set(set.key, set.value, &options);
+    let key = set.key.hinted_at(hinted);
+    let replaced = context.replaced_by_store(key);
+    let stored = context.cache().set(key, set.value, &options);
     let outcome = match stored {
         Ok(_) => {
-            context.notify_replaced(replaced, Kind::STRING, set.key);
+            context.notify_replaced(replaced, Kind::STRING, key);
             let observer = &context.state.observer;
-            observer.notify(Class::String, "set", set.key.bytes(), session.database);
+            observer.notify(Class::String, "set", key.bytes(), session.database);
             Reply::new(output.bytes(), session.proto).ok();
             DONE
         }
@@ -178,21 +186,21 @@ fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &m
     finish(Verb::Set, outcome, session, context, output)
 }
 
-/// The same for a sampled request, apart so that the common path stays short.
+/// Runs a SET that is sampled, apart so that the common path stays short.
 #[cold]
 #[inline(never)]
 fn store_apart(
     set: &PlainSet<'_>,
     session: &Session,
-    context: Context<'_>,
+    context: &Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    store(set, session, context, output)
+    store(set, None, session, context, output)
 }
 
 /// Counts a request; returns whether it is sampled.
 #[inline]
-fn note(verb: Verb, session: &Session, context: Context<'_>) -> bool {
+fn note(verb: Verb, session: &Session, context: &Context<'_>) -> bool {
     session.client.note_command(verb);
     context.counters.pulse.begin_resp(verb as usize);
     begin_request();
@@ -205,7 +213,7 @@ fn note(verb: Verb, session: &Session, context: Context<'_>) -> bool {
 fn look_at(
     args: &[&[u8]],
     session: &Session,
-    context: Context<'_>,
+    context: &Context<'_>,
     output: &mut Output,
     run: impl FnOnce(&mut Output) -> Flow,
 ) -> Flow {
@@ -228,10 +236,12 @@ fn look_at(
             reply_bytes: timing::reply_bytes(output).saturating_sub(before),
         };
         if context.state.hot_keys.is_active() {
-            timing::measure((command, args), session, context, spent);
+            timing::measure((command, args), session, *context, spent);
         }
-        timing::show(command, args, session, context);
-        timing::note(command, &session.client, spent, context, || shortened(args));
+        timing::show(command, args, session, *context);
+        timing::note(command, &session.client, spent, *context, || {
+            shortened(args)
+        });
     }
     flow
 }
@@ -241,11 +251,11 @@ fn finish(
     verb: Verb,
     outcome: Outcome,
     session: &Session,
-    context: Context<'_>,
+    context: &Context<'_>,
     output: &mut Output,
 ) -> Flow {
     outcome.unwrap_or_else(|failure| {
-        failed(verb, &failure, session.proto, context, output);
+        failed(verb, &failure, session.proto, *context, output);
         Flow::Continue
     })
 }
@@ -255,10 +265,10 @@ fn finish(
 fn execute_general(
     args: &[&[u8]],
     session: &mut Session,
-    context: Context<'_>,
+    context: &Context<'_>,
     output: &mut Output,
 ) -> Flow {
     let request = Request::of(args.iter().copied().collect());
     let prepared = prepare(request, session.space(context.state), context.cache());
-    execute(&prepared, session, context, output)
+    execute(&prepared, session, *context, output)
 }

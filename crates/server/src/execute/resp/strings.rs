@@ -56,20 +56,39 @@ pub(super) fn read(
     context: Context<'_>,
     output: &mut Output,
 ) -> Outcome {
+    if read_short(key, proto, &context, output) {
+        return DONE;
+    }
+    read_any(key, proto, context, output)
+}
+
+/// Appends the string of a key if it is short and can be read without a lock; whether it was.
+#[inline(always)]
+pub(super) fn read_short(
+    key: Key<'_>,
+    proto: Proto,
+    context: &Context<'_>,
+    output: &mut Output,
+) -> bool {
     let mut scratch = Scratch::new();
     // Such an item is a string.
     let Some(item) = context.cache().get_copied(key, &mut scratch) else {
-        return read_any(key, proto, context, output);
+        return false;
     };
     context.counters.cmd_get.add(1);
     context.counters.get_hits.add(1);
     Reply::new(output.bytes(), proto).bulk(item.value);
-    DONE
+    true
 }
 
-/// The same of what is missing, long, or no string.
+/// Appends the string of a key, or null, whatever it is.
 #[inline(never)]
-fn read_any(key: Key<'_>, proto: Proto, context: Context<'_>, output: &mut Output) -> Outcome {
+pub(super) fn read_any(
+    key: Key<'_>,
+    proto: Proto,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Outcome {
     let counters = context.counters;
     let mut reply = Reply::new(output.bytes(), proto);
     counters.cmd_get.add(1);
