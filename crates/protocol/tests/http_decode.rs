@@ -16,7 +16,7 @@ fn outcome(input: &[u8], scan: Scan) -> (String, Scan) {
             let body = String::from_utf8_lossy(request.body).into_owned();
             let method = request.method;
             (
-                format!("{method:?} {} {used} {body:?}", request.target.path),
+                format!("{method:?} {} {used} {body:?}", request.target.path()),
                 scan,
             )
         }
@@ -27,7 +27,7 @@ fn outcome(input: &[u8], scan: Scan) -> (String, Scan) {
         } => {
             let method = request.method;
             (
-                format!("{method:?} {} {used} then {body:?}", request.target.path),
+                format!("{method:?} {} {used} then {body:?}", request.target.path()),
                 scan,
             )
         }

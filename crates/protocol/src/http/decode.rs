@@ -15,6 +15,7 @@ use super::plain;
 use super::request::{Mark, Marks, Method, Request};
 use super::status::Status;
 use super::target::{Target, letters_digits_and};
+use crate::search::position;
 
 /// Longest request line. A key of the greatest length fits into it, each byte as a percent code.
 pub const REQUEST_LINE_BYTES_MAX: usize = 200 << 10;
@@ -190,10 +191,10 @@ fn whole_head(input: &[u8], scan: Scan) -> Result<HeadSoFar<'_>, Refused> {
 #[inline]
 fn plain_head(input: &[u8]) -> Option<(Request<'_>, Option<Body>)> {
     let (method, text, mut at) = plain::request_line(input)?;
-    if memchr::memchr(b'#', text.as_bytes()).is_some() {
+    if position(b'#', text).is_some() {
         return None;
     }
-    let target = Target::of(text)?;
+    let target = Target::of_path(text);
     let mut facts = Facts::default();
     for _ in 0..=FIELDS_MAX {
         let rest = &input[at..];

@@ -35,9 +35,10 @@ fn run_of(bytes: &[u8], low: u8) -> usize {
     run + rest.take_while(|byte| (low..=b'~').contains(byte)).count()
 }
 
-/// Takes a request line apart: the method, the target, and the length of the line with its end.
+/// Takes a request line apart: the method, the target, which is ASCII and begins with a slash, and
+/// the length of the line with its end.
 #[inline]
-pub(super) fn request_line(input: &[u8]) -> Option<(Method, &str, usize)> {
+pub(super) fn request_line(input: &[u8]) -> Option<(Method, &[u8], usize)> {
     let (method, begin) = match input {
         [b'G', b'E', b'T', b' ', b'/', ..] => (Method::Get, 4),
         [b'P', b'U', b'T', b' ', b'/', ..] => (Method::Put, 4),
@@ -47,7 +48,6 @@ pub(super) fn request_line(input: &[u8]) -> Option<(Method, &str, usize)> {
         _ => return None,
     };
     let (target, rest) = input[begin..].split_at(run_of(&input[begin..], b'!'));
-    let target = std::str::from_utf8(target).ok()?;
     let line_bytes = begin + target.len() + END_OF_LINE.len();
     rest.starts_with(END_OF_LINE)
         .then_some((method, target, line_bytes))
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn what_is_plain_is_taken_apart_and_nothing_else() {
         let line = b"GET /a?b HTTP/1.1\r\nrest";
-        assert_eq!(request_line(line), Some((Method::Get, "/a?b", 19)));
+        assert_eq!(request_line(line), Some((Method::Get, &b"/a?b"[..], 19)));
         for line in [
             "GET /a HTTP/1.0\r\n",
             "GET /a HTTP/1.1\n",

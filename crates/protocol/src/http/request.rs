@@ -216,8 +216,8 @@ impl Kept {
     pub fn of(request: &Request<'_>) -> Kept {
         Kept {
             method: request.method,
-            path: request.target.path.into(),
-            query: request.target.query.into(),
+            path: request.target.path().into(),
+            query: request.target.query().into(),
             marks: request.marks,
             host: request.host.map(Box::from),
             head: request.head.into(),
@@ -229,10 +229,7 @@ impl Kept {
     pub fn with_body<'a>(&'a self, body: &'a [u8]) -> Request<'a> {
         Request {
             method: self.method,
-            target: Target {
-                path: &self.path,
-                query: &self.query,
-            },
+            target: Target::of_parts(&self.path, &self.query),
             marks: self.marks,
             host: self.host.as_deref(),
             body,

@@ -4,13 +4,18 @@
 
 use std::borrow::Cow;
 
-/// Path and query, as they were sent.
+use crate::search::position;
+
+/// Why path and query are text.
+const TEXT: &str = "a target is made of text";
+
+/// Path and query, as they were sent: both are text, which most requests need not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// From the first slash to the query; `*` for a request about the server as a whole.
-    pub path: &'a str,
+    path: &'a [u8],
     /// The query after the question mark; empty without one.
-    pub query: &'a str,
+    query: &'a [u8],
 }
 
 impl<'a> Target<'a> {
@@ -20,20 +25,64 @@ impl<'a> Target<'a> {
     #[must_use]
     pub fn of(text: &'a str) -> Option<Target<'a>> {
         let text = match text.as_bytes() {
-            [b'/', ..] => text,
-            b"*" => text,
+            [b'/', ..] | b"*" => text,
             _ => path_of_address(text)?,
         };
-        let (path, query) = match memchr::memchr(b'?', text.as_bytes()) {
+        Some(Target::of_path(text.as_bytes()))
+    }
+
+    /// The same of text that begins with a slash.
+    #[inline]
+    pub(super) fn of_path(text: &'a [u8]) -> Target<'a> {
+        let (path, query) = match position(b'?', text) {
             Some(at) => (&text[..at], &text[at + 1..]),
-            None => (text, ""),
+            None => (text, &b""[..]),
         };
-        Some(Target { path, query })
+        Target { path, query }
+    }
+
+    /// A target of these parts.
+    #[must_use]
+    pub fn of_parts(path: &'a str, query: &'a str) -> Target<'a> {
+        let (path, query) = (path.as_bytes(), query.as_bytes());
+        Target { path, query }
+    }
+
+    /// The bytes of the path.
+    #[inline]
+    #[must_use]
+    pub fn path_bytes(&self) -> &'a [u8] {
+        self.path
+    }
+
+    /// From the first slash to the query; `*` for a request about the server as a whole.
+    ///
+    /// # Panics
+    /// Never: a target is made of text.
+    #[must_use]
+    pub fn path(&self) -> &'a str {
+        std::str::from_utf8(self.path).expect(TEXT)
+    }
+
+    /// Whether there is a query with anything in it.
+    #[inline]
+    #[must_use]
+    pub fn has_query(&self) -> bool {
+        !self.query.is_empty()
+    }
+
+    /// The query after the question mark; empty without one.
+    ///
+    /// # Panics
+    /// Never, as [`Target::path`].
+    #[must_use]
+    pub fn query(&self) -> &'a str {
+        std::str::from_utf8(self.query).expect(TEXT)
     }
 
     /// The parameters of the query, as they were sent.
     pub fn parameters(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
+        let pairs = self.query().split('&').filter(|pair| !pair.is_empty());
         pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
     }
 }
@@ -123,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_target_is_a_path_or_a_whole_address() {
-        let of = |text| Target::of(text).map(|target| (target.path, target.query));
+        let of = |text| Target::of(text).map(|target| (target.path(), target.query()));
         assert_eq!(of("/"), Some(("/", "")));
         assert_eq!(of("/a?b=c&d?e"), Some(("/a", "b=c&d?e")));
         assert_eq!(of("*"), Some(("*", "")));

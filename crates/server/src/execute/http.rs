@@ -15,12 +15,13 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
-use cellar_engine::Key;
+use cellar_engine::{Candidate, Key};
 use cellar_protocol::http::reply::Stay;
 use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{
     self as codec, Body, Decoded, Limits, Mark, Method, Refused, Request, Scan, Status,
 };
+use cellar_protocol::search::position;
 
 use super::context::{self, Context, DecodedTask, Flow, Found, Refusal, Transfer, Used};
 use super::upload::SMALL_VALUE_BYTES_MAX;
@@ -232,11 +233,12 @@ impl Intake {
     pub(in crate::execute) fn run(
         &mut self,
         task: &Task<'_>,
+        hinted: Option<Candidate>,
         context: Context<'_>,
         output: &mut Output,
     ) -> Flow {
         match task {
-            Task::Run(prepared) => execute(prepared, &mut self.peer, context, output),
+            Task::Run(prepared) => execute(prepared, hinted, &mut self.peer, context, output),
             Task::Body(prepared, body) => self.receive((prepared, *body), context, output),
             Task::Refuse(refused) => refuse(refused, context, output),
         }
@@ -379,11 +381,9 @@ impl<'a> Prepared<'a> {
 /// Finds out what a request asks for, and hashes its key, once.
 #[inline]
 fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
-    let route = Route::of(request.target.path);
+    let route = Route::of(request.target.path_bytes());
     let key = match route {
-        Route::Entry(key) if memchr::memchr(b'%', key.as_bytes()).is_none() => {
-            state.key(key.as_bytes()).ok()
-        }
+        Route::Entry(key) if position(b'%', key).is_none() => state.key(key).ok(),
         // Only for the hints: the message is parsed, and its key hashed again, when it is executed.
         Route::Collection => message::probable_id(request.body).and_then(|id| state.key(id).ok()),
         _ => None,
@@ -396,10 +396,11 @@ fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
     }
 }
 
-/// Runs a request and appends its answer.
+/// Runs a request, whose item probably lies where a hint has found it, and appends its answer.
 #[inline]
 fn execute(
     prepared: &Prepared<'_>,
+    hinted: Option<Candidate>,
     peer: &mut Peer,
     context: Context<'_>,
     output: &mut Output,
@@ -420,7 +421,7 @@ fn execute(
     let outcome = if prepared.route == Route::Page {
         page(&mut call, peer, bears_token)
     } else {
-        check(&call, prepared.route).and_then(|()| run(&mut call, prepared))
+        check(&call, prepared.route).and_then(|()| run(&mut call, prepared, hinted))
     };
     if matches!(outcome, Ok(Flow::Unfinished(_))) {
         peer.under_way = call.login.take();
@@ -447,10 +448,10 @@ fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
 
 /// Runs a request that may be run.
 #[inline]
-fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
+fn run(call: &mut Call<'_>, prepared: &Prepared<'_>, hinted: Option<Candidate>) -> Outcome {
     match (prepared.route, prepared.key) {
         (Route::Entry(_), Some(key)) => {
-            let key = call.context.key_now(key);
+            let key = call.context.key_now(key).hinted_at(hinted);
             call.check_key(key.bytes())?;
             call.check_slot(key.bytes())?;
             entry(call, key)
@@ -479,8 +480,8 @@ fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
 }
 
 /// The bytes of a key in a path, with its percent codes decoded.
-fn key_bytes(text: &str) -> Result<Cow<'_, [u8]>, Failure> {
-    decode_percent(text.as_bytes()).ok_or(Failure::bad(
+fn key_bytes(text: &[u8]) -> Result<Cow<'_, [u8]>, Failure> {
+    decode_percent(text).ok_or(Failure::bad(
         "bad_percent_code",
         "a percent sign is not followed by two hexadecimal digits",
     ))
@@ -490,7 +491,7 @@ fn key_bytes(text: &str) -> Result<Cow<'_, [u8]>, Failure> {
 #[inline]
 fn entry(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     match call.request.method {
-        Method::Get | Method::Head if call.request.target.query.is_empty() => read::get(call, key),
+        Method::Get | Method::Head if !call.request.target.has_query() => read::get(call, key),
         Method::Get | Method::Head => leases::get(call, key),
         Method::Put => write::put(call, key),
         Method::Delete => write::delete(call, key),
@@ -508,8 +509,8 @@ fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
     let page = pages::answer(
         &PageRequest {
             method: name,
-            path: request.target.path,
-            query: request.target.query,
+            path: request.target.path(),
+            query: request.target.query(),
             body: request.body,
             peer_is_loopback: peer.is_loopback,
             is_tls: peer.is_tls,

@@ -264,7 +264,7 @@ impl Link {
                 intake.run(task, hinted, context, output)
             }
             (Link::Resp(intake), Task::Resp(task)) => intake.run(task, hinted, context, output),
-            (Link::Http(intake), Task::Http(task)) => intake.run(task, *context, output),
+            (Link::Http(intake), Task::Http(task)) => intake.run(task, hinted, *context, output),
             // Its bytes were decoded for another protocol than the connection's.
             _ => Flow::Again,
         }

@@ -6,7 +6,7 @@ use cellar_protocol::http::target::{Target, decode_percent, encode_percent};
 
 /// The parameters of a query, as they were sent.
 pub(super) fn parameters(query: &str) -> Vec<(&str, &str)> {
-    Target { path: "", query }.parameters().collect()
+    Target::of_parts("", query).parameters().collect()
 }
 
 /// Decodes a parameter; `None` if a percent code in it is invalid.

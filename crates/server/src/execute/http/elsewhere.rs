@@ -51,10 +51,11 @@ fn failure(call: &Call<'_>, key: &[u8]) -> Failure {
 fn moved_to(call: &Call<'_>, place: Place<'_>) -> Failure {
     let scheme = if place.is_tls { "https" } else { "http" };
     let target = &call.request.target;
-    let mark = if target.query.is_empty() { "" } else { "?" };
+    let mark = if target.has_query() { "?" } else { "" };
     let location = format!(
         "Location: {scheme}://{place}{}{mark}{}\r\n",
-        target.path, target.query
+        target.path(),
+        target.query()
     );
     Failure {
         fields: Cow::Owned(location),

@@ -10,14 +10,13 @@
 use std::sync::LazyLock;
 
 use cellar_engine::Item;
+use cellar_protocol::http::reply::Head;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
 /// Start of the field with a tag.
 const NAME: &[u8; 6] = b"ETag: ";
-/// Longest field: a tag with its quotes, a `v` and twenty digits, with name and line end.
-const FIELD_BYTES_MAX: usize = NAME.len() + 23 + 2;
 /// Digits of a hash.
 const HASH_DIGITS: usize = 16;
 
@@ -30,19 +29,6 @@ pub(super) enum Tag {
     Content(u64),
     /// The version of an item.
     Version(u64),
-}
-
-/// The field with a tag, with its line end.
-pub(super) struct TagField {
-    bytes: [u8; FIELD_BYTES_MAX],
-    len: usize,
-}
-
-impl TagField {
-    #[inline]
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
 }
 
 /// The sixteen hexadecimal digits of a number.
@@ -86,27 +72,22 @@ impl Tag {
         is_hash.then(|| u64::from_str_radix(inner, 16).ok().map(Tag::Content))?
     }
 
-    /// The field with this tag.
+    /// Appends the field with this tag.
     #[inline]
-    pub(super) fn field(self) -> TagField {
-        const BEGIN: usize = NAME.len() + 1;
-        let mut bytes = *b"ETag: \"................\"\r\n.....";
-        let len = match self {
+    pub(super) fn write(self, head: &mut Head<'_>) {
+        match self {
             Tag::Content(hash) => {
-                bytes[BEGIN..BEGIN + HASH_DIGITS].copy_from_slice(&hex(hash));
-                BEGIN + HASH_DIGITS + 3
+                const BEGIN: usize = NAME.len() + 1;
+                let mut field = *b"ETag: \"................\"\r\n";
+                field[BEGIN..BEGIN + HASH_DIGITS].copy_from_slice(&hex(hash));
+                head.raw(&field);
             }
             Tag::Version(version) => {
                 let mut digits = itoa::Buffer::new();
                 let digits = digits.format(version).as_bytes();
-                bytes[BEGIN] = b'v';
-                let end = BEGIN + 1 + digits.len();
-                bytes[BEGIN + 1..end].copy_from_slice(digits);
-                bytes[end..end + 3].copy_from_slice(b"\"\r\n");
-                end + 3
+                head.raw(NAME).raw(b"\"v").raw(digits).raw(b"\"\r\n");
             }
-        };
-        TagField { bytes, len }
+        }
     }
 
     /// Whether it is the tag of an item of this version.
@@ -121,7 +102,19 @@ impl Tag {
 
 #[cfg(test)]
 mod tests {
+    use cellar_protocol::http::Status;
+    use cellar_protocol::http::reply::{DATE_BYTES, Stay};
+
     use super::*;
+
+    /// The field as it stands in a response.
+    fn field(tag: Tag) -> String {
+        let mut out = Vec::new();
+        let mut head = Head::begin(&mut out, Status::OK, Stay::Silent, &[b' '; DATE_BYTES]);
+        tag.write(&mut head);
+        let text = String::from_utf8(out).unwrap();
+        text[text.find("ETag").unwrap()..].to_owned()
+    }
 
     #[test]
     fn a_tag_reads_as_it_is_written() {
@@ -131,8 +124,8 @@ mod tests {
             Tag::Version(0),
             Tag::Version(u64::MAX),
         ] {
-            let field = tag.field();
-            let text = field.bytes().strip_prefix(NAME).unwrap();
+            let field = field(tag);
+            let text = field.as_bytes().strip_prefix(NAME).unwrap();
             let text = text.strip_suffix(b"\r\n").unwrap();
             assert_eq!(Tag::parse(text), Some(tag));
         }
@@ -142,7 +135,7 @@ mod tests {
             (Tag::Content(digits), "ETag: \"fedcba9876543210\"\r\n"),
             (Tag::Version(7), "ETag: \"v7\"\r\n"),
         ] {
-            assert_eq!(tag.field().bytes(), text.as_bytes());
+            assert_eq!(field(tag), text);
         }
     }
 

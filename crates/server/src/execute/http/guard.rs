@@ -73,7 +73,7 @@ pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> R
     let token = state.settings.http_token.as_str();
     let is_named_right = is_named_right(call, peer);
     let is_needed = match route {
-        Route::Page => pages::asks_for_token(call.request.target.path),
+        Route::Page => pages::asks_for_token(call.request.target.path()),
         _ => true,
     };
     let is_looked_at = is_needed || !is_named_right;
@@ -88,10 +88,10 @@ pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> R
         return Err(unauthorized(state.users.is_some()).into());
     }
     if call.login.is_some() {
-        let path = route.row().map_or(call.request.target.path, |row| row.path);
         let target = &call.request.target;
+        let path = route.row().map_or_else(|| target.path(), |row| row.path);
         let database = match route {
-            Route::Page => pages::database_of(target.path, target.query),
+            Route::Page => pages::database_of(target.path(), target.query()),
             _ => 0,
         };
         call.check_need_in(of_path(path, call.request.method), database)?;

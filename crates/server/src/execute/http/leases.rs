@@ -131,8 +131,8 @@ fn answer_stub(call: &mut Call<'_>, version: u64, won: bool) {
     let mut head = call.head(Status::NOT_FOUND);
     head.raw(b"Content-Type: application/json\r\n");
     if won {
-        head.raw(b"Cache-Lease: won\r\n")
-            .raw(Tag::Version(version).field().bytes());
+        head.raw(b"Cache-Lease: won\r\n");
+        Tag::Version(version).write(&mut head);
     } else {
         head.raw(b"Cache-Lease: wait\r\nRetry-After: 1\r\n");
     }

@@ -32,7 +32,7 @@ pub(super) fn take<'a, const N: usize>(
     names: [&str; N],
 ) -> Result<[Option<Cow<'a, str>>; N], Failure> {
     let mut values = [const { None }; N];
-    if target.query.is_empty() {
+    if !target.has_query() {
         return Ok(values);
     }
     for (name, value) in target.parameters() {
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn parameters_are_known_and_stand_once() {
         let take = |query| {
-            let target = Target { path: "/", query };
+            let target = Target::of_parts("/", query);
             take(&target, ["a", "b"]).map_err(|failure| failure.code)
         };
         assert_eq!(take(""), Ok([None, None]));

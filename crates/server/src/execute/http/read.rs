@@ -1,6 +1,6 @@
 //! Reads: GET and HEAD of a key.
 
-use cellar_engine::{Handle, Item, Key, Kind, Lookup};
+use cellar_engine::{Handle, Item, Key, Kind, Lookup, Scratch};
 use cellar_protocol::http::Status;
 use cellar_protocol::http::reply::{DATE_BYTES, Head, Stay};
 use cellar_protocol::http::{Mark, Request};
@@ -75,7 +75,8 @@ impl<'w> Writer<'w> {
             Verdict::Send => self.value(out, item, tag, fields),
             Verdict::NotModified => {
                 let mut head = Head::begin(out, Status::NOT_MODIFIED, self.stay, &self.date);
-                head.raw(tag.field().bytes()).raw(fields.as_bytes());
+                tag.write(&mut head);
+                head.raw(fields.as_bytes());
                 self.freshness.write(&mut head, item.deadline, self.context);
                 head.end_without_length();
                 None
@@ -100,7 +101,8 @@ impl<'w> Writer<'w> {
         if !content_types::is_inert(item.flags) {
             head.raw(HARMLESS);
         }
-        head.raw(tag.field().bytes()).raw(fields.as_bytes());
+        tag.write(&mut head);
+        head.raw(fields.as_bytes());
         self.freshness.write(&mut head, item.deadline, self.context);
         head.end(item.value.len());
         if self.is_head {
@@ -128,8 +130,28 @@ impl From<(Verdict, Option<Handle>)> for Seen {
 #[inline]
 pub(super) fn get(call: &mut Call<'_>, key: Key<'_>) -> Outcome {
     let writer = Writer::of(call);
-    let context = call.context;
     // A tag that a client insists on may be a version.
+    if !call.request.marks.has(Mark::IfMatch) {
+        let mut scratch = Scratch::new();
+        // Such an item is a string, and short.
+        if let Some(item) = call.context.cache().get_copied(key, &mut scratch) {
+            if item.value.is_empty() {
+                let seen = unusual(call, key, writer)?;
+                return conclude(call, seen);
+            }
+            let tag = Tag::of_content(item.value, item.flags);
+            let out = call.output.bytes();
+            let seen = writer.answer(out, item, tag, |named| named == tag, "");
+            return conclude(call, Some(seen.into()));
+        }
+    }
+    get_any(call, key, writer)
+}
+
+/// The same of what is missing, long, or no string.
+#[inline(never)]
+fn get_any(call: &mut Call<'_>, key: Key<'_>, writer: Writer<'_>) -> Outcome {
+    let context = call.context;
     let is_unusual = call.request.marks.has(Mark::IfMatch);
     let out = call.output.bytes();
     let seen = context.cache().get(key, |item| {

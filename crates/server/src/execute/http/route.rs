@@ -3,6 +3,7 @@
 //! Every path is a row of [`TABLE`]; any other path is a page or not found.
 
 use cellar_protocol::http::Method;
+use cellar_protocol::search::position;
 
 /// A path and its methods.
 #[derive(Clone, Copy, Debug)]
@@ -52,13 +53,13 @@ pub const TABLE: &[PathRow] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     /// One key.
-    Entry(&'a str),
+    Entry(&'a [u8]),
     /// The cache as a whole.
     Collection,
     /// To count a key up.
-    Increment(&'a str),
+    Increment(&'a [u8]),
     /// To mark a key's value as stale.
-    Invalidate(&'a str),
+    Invalidate(&'a [u8]),
     /// To read several keys.
     BatchGet,
     /// To store several keys.
@@ -71,19 +72,18 @@ pub(super) enum Route<'a> {
 
 impl<'a> Route<'a> {
     #[inline]
-    pub(super) fn of(path: &'a str) -> Route<'a> {
-        let Some(rest) = path.strip_prefix("/v1/cache") else {
+    pub(super) fn of(path: &'a [u8]) -> Route<'a> {
+        let Some(rest) = path.strip_prefix(b"/v1/cache") else {
             return Route::Page;
         };
-        let Some(rest) = rest.strip_prefix('/') else {
+        let [b'/', rest @ ..] = rest else {
             return if rest.is_empty() {
                 Route::Collection
             } else {
                 Route::Page
             };
         };
-        // Faster on a short path than the standard library's search.
-        let Some(slash) = memchr::memchr(b'/', rest.as_bytes()) else {
+        let Some(slash) = position(b'/', rest) else {
             return if rest.is_empty() {
                 Route::Missing
             } else {
@@ -91,10 +91,10 @@ impl<'a> Route<'a> {
             };
         };
         match (&rest[..slash], &rest[slash + 1..]) {
-            ("batch", "get") => Route::BatchGet,
-            ("batch", "put") => Route::BatchPut,
-            (key, "incr") => Route::Increment(key),
-            (key, "invalidate") => Route::Invalidate(key),
+            (b"batch", b"get") => Route::BatchGet,
+            (b"batch", b"put") => Route::BatchPut,
+            (key, b"incr") => Route::Increment(key),
+            (key, b"invalidate") => Route::Invalidate(key),
             _ => Route::Missing,
         }
     }
@@ -123,22 +123,22 @@ mod tests {
         for (path, route) in [
             ("/v1/cache", Route::Collection),
             ("/v1/cache/", Route::Missing),
-            ("/v1/cache/k", Route::Entry("k")),
-            ("/v1/cache/a%2Fb", Route::Entry("a%2Fb")),
+            ("/v1/cache/k", Route::Entry(b"k")),
+            ("/v1/cache/a%2Fb", Route::Entry(b"a%2Fb")),
             ("/v1/cache/a/b", Route::Missing),
             ("/v1/cache/a/b/incr", Route::Missing),
-            ("/v1/cache/batch", Route::Entry("batch")),
-            ("/v1/cache/incr", Route::Entry("incr")),
+            ("/v1/cache/batch", Route::Entry(b"batch")),
+            ("/v1/cache/incr", Route::Entry(b"incr")),
             ("/v1/cache/batch/get", Route::BatchGet),
             ("/v1/cache/batch/put", Route::BatchPut),
-            ("/v1/cache/batch/incr", Route::Increment("batch")),
-            ("/v1/cache/k/invalidate", Route::Invalidate("k")),
-            ("/v1/cache//incr", Route::Increment("")),
+            ("/v1/cache/batch/incr", Route::Increment(b"batch")),
+            ("/v1/cache/k/invalidate", Route::Invalidate(b"k")),
+            ("/v1/cache//incr", Route::Increment(b"")),
             ("/v1/cached", Route::Page),
             ("/", Route::Page),
             ("*", Route::Page),
         ] {
-            assert_eq!(Route::of(path), route, "{path}");
+            assert_eq!(Route::of(path.as_bytes()), route, "{path}");
         }
     }
 
@@ -146,7 +146,9 @@ mod tests {
     fn every_row_is_found_by_its_path_and_lists_its_methods() {
         for row in TABLE {
             let path = row.path.replace("{key}", "k");
-            let found = Route::of(&path).row().expect("its path leads to it");
+            let found = Route::of(path.as_bytes())
+                .row()
+                .expect("its path leads to it");
             assert_eq!(found.path, row.path);
             let names: Vec<&str> = row
                 .reads

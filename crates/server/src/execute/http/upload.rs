@@ -173,7 +173,7 @@ fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Flow {
     skipped.map_or(Flow::Close, Flow::Skip)
 }
 
-fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Box<Upload<PutRequest>>, Failure> {
+fn upload(call: &Call<'_>, text: &[u8], bytes: usize) -> Result<Box<Upload<PutRequest>>, Failure> {
     let key_bytes = super::key_bytes(text)?;
     let key = call.key_here(&key_bytes)?;
     let order = write::order(call, key)?;
@@ -303,7 +303,7 @@ impl Gather {
     /// Runs the request whose body is whole.
     pub(super) fn finish(self, peer: &mut Peer, context: Context<'_>, output: &mut Output) -> Flow {
         let prepared = prepare(self.request.with_body(&self.body), context.state);
-        match execute(&prepared, peer, context, output) {
+        match execute(&prepared, None, peer, context, output) {
             // The user was valid when the head arrived, and has changed since.
             Flow::Wait(_) => {
                 let mut call = Call::new(&prepared.request, context, output);

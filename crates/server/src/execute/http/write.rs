@@ -181,7 +181,7 @@ pub(super) fn put_value(
 #[inline]
 pub(super) fn answer_put(call: &mut Call<'_>, tag: Tag) {
     let mut head = call.head(Status::NO_CONTENT);
-    head.raw(tag.field().bytes());
+    tag.write(&mut head);
     head.end_without_length();
 }
 
