@@ -48,12 +48,9 @@ impl Shard {
             return Ok(None);
         }
         let taken = before.lease.is_taken(now);
-        let soon = lookup.recache_ms.is_some_and(|threshold| {
-            before
-                .deadline
-                .remaining_ms(now)
-                .is_some_and(|left| left < threshold)
-        });
+        let left_ms = before.deadline.remaining_ms(now);
+        let is_below = |threshold| left_ms.is_some_and(|left| left < threshold);
+        let soon = lookup.recache_ms.is_some_and(is_below);
         let lapsed = before.lease.until_ms != 0 && !taken && lookup.vivify.is_some();
         let won = (before.lease.stale || soon || lapsed) && !taken && !lookup.no_lease;
         let fetched = self.store.is_fetched(&located);
