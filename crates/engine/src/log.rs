@@ -20,7 +20,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use self::extents::Reuse;
-use self::resident_pages::QuietEnd;
 use self::share::Share;
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
@@ -86,7 +85,6 @@ pub(crate) struct Log {
     recent: [RecentDeadlines; STREAMS],
     /// Sealed segments, oldest first.
     sealed: [VecDeque<u32>; 2],
-    quiet: [QuietEnd; STREAMS],
     /// Bytes of memory of the open and sealed segments.
     queue_bytes: [usize; 2],
     resident_bytes: usize,
@@ -103,6 +101,8 @@ pub(crate) struct Log {
     small: Arc<SmallShare>,
     /// Whether a segment was opened since the flag was last taken.
     rolled: bool,
+    /// Where the items of all open segments end, added up.
+    ends_of_open: u32,
     /// The stretch to be looked at next for a huge page.
     next_stretch: usize,
     /// All segments before this one are in use.
@@ -124,6 +124,8 @@ pub(crate) struct Log {
     opened: u64,
     /// Whether extents are made where there are addresses behind them.
     leaves_addresses: bool,
+    /// The second since which these ends have not changed.
+    quiet_since_s: u32,
 }
 
 impl Log {
@@ -154,7 +156,8 @@ impl Log {
             partial: Vec::new(),
             open: [None; STREAMS],
             touched: [0; STREAMS],
-            quiet: [QuietEnd::NONE; STREAMS],
+            ends_of_open: 0,
+            quiet_since_s: 0,
             recent: [RecentDeadlines::default(); STREAMS],
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],

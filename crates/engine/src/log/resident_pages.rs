@@ -40,20 +40,6 @@ pub(crate) struct Touch {
     fresh: Option<u32>,
 }
 
-/// Where the items of an open segment end, and since when.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QuietEnd {
-    written: usize,
-    since: Instant,
-}
-
-impl QuietEnd {
-    pub(super) const NONE: QuietEnd = QuietEnd {
-        written: usize::MAX,
-        since: Instant(0),
-    };
-}
-
 impl Log {
     /// Memory to be touched ahead of its use: of an open segment, or of a fresh one, which stays
     /// unused until [`Log::end_touch`]; `None` if enough is ready.
@@ -96,11 +82,30 @@ impl Log {
         (self.resident_bytes / AHEAD_SHARE).clamp(AHEAD_BYTES, AHEAD_BYTES_MAX)
     }
 
-    /// Gives memory back to the system at the end of an open segment that has not got an item for
-    /// ten seconds, but not what is touched ahead; how many bytes. The segment stays paid for. None
-    /// of a file, as in [`Log::surplus`].
+    /// Where the items of a segment end.
+    fn end_of(&self, segment: u32) -> usize {
+        self.start_of(segment) + self.segment(segment).written_bytes()
+    }
+
+    /// Gives memory back to the system at the end of an open segment, but not what is touched
+    /// ahead; how many bytes. None unless nothing was stored in any open segment for ten seconds,
+    /// and none of a file, as in [`Log::surplus`]. The segment stays paid for.
     pub(crate) fn release_quiet_end(&mut self, now: Instant) -> usize {
         if self.arena.region().is_shared() {
+            return 0;
+        }
+        let ends = self
+            .open
+            .iter()
+            .flatten()
+            .map(|&number| self.end_of(number));
+        // The low bits of these numbers change with each item.
+        let ends = ends.fold(0, usize::wrapping_add) as u32;
+        let now_s = (now.0 / 1000) as u32;
+        if self.ends_of_open != ends {
+            (self.ends_of_open, self.quiet_since_s) = (ends, now_s);
+        }
+        if u64::from(now_s.saturating_sub(self.quiet_since_s)) * 1000 <= RELEASE_PERIOD_MS {
             return 0;
         }
         let ahead = self.bytes_ahead();
@@ -108,16 +113,9 @@ impl Log {
             let Some(number) = self.open[at] else {
                 continue;
             };
-            let written = self.start_of(number) + self.segment(number).written_bytes();
-            let quiet = &mut self.quiet[at];
-            if quiet.written != written {
-                let since = now;
-                *quiet = QuietEnd { written, since };
-            }
-            let kept = whole_pages(written + ahead);
+            let kept = whole_pages(self.end_of(number) + ahead);
             let touched = self.touched[at];
-            let is_quiet = now.0 >= self.quiet[at].since.0 + RELEASE_PERIOD_MS;
-            if is_quiet && kept < touched && !self.is_held(number) {
+            if kept < touched && !self.is_held(number) {
                 let from = kept.max(touched.saturating_sub(RELEASED_BYTES));
                 self.arena.region().release(from, touched - from);
                 self.touched[at] = from;
