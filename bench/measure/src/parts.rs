@@ -24,7 +24,7 @@ use cellar_load::Error;
 /// The folder of the raw results, in that of the repository.
 pub(crate) const RESULTS: &str = "bench/results";
 /// What requests take in instructions, in that folder.
-const INSTRUCTIONS: &str = "requests.tsv";
+pub(crate) const INSTRUCTIONS: &str = "requests.tsv";
 /// How many runs before it a raw result keeps.
 const EARLIER_RUNS: usize = 2;
 
