@@ -82,11 +82,6 @@ impl Log {
         (self.resident_bytes / AHEAD_SHARE).clamp(AHEAD_BYTES, AHEAD_BYTES_MAX)
     }
 
-    /// Where the items of a segment end.
-    fn end_of(&self, segment: u32) -> usize {
-        self.start_of(segment) + self.segment(segment).written_bytes()
-    }
-
     /// Gives memory back to the system at the end of an open segment, but not what is touched
     /// ahead; how many bytes. None unless nothing was stored in any open segment for ten seconds,
     /// and none of a file, as in [`Log::surplus`]. The segment stays paid for.
@@ -94,11 +89,8 @@ impl Log {
         if self.arena.region().is_shared() {
             return 0;
         }
-        let ends = self
-            .open
-            .iter()
-            .flatten()
-            .map(|&number| self.end_of(number));
+        let open = self.open.iter().flatten();
+        let ends = open.map(|&number| self.bounds(number).1);
         // The low bits of these numbers change with each item.
         let ends = ends.fold(0, usize::wrapping_add) as u32;
         let now_s = (now.0 / 1000) as u32;
@@ -113,7 +105,7 @@ impl Log {
             let Some(number) = self.open[at] else {
                 continue;
             };
-            let kept = whole_pages(self.end_of(number) + ahead);
+            let kept = whole_pages(self.bounds(number).1 + ahead);
             let touched = self.touched[at];
             if kept < touched && !self.is_held(number) {
                 let from = kept.max(touched.saturating_sub(RELEASED_BYTES));
