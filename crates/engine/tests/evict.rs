@@ -295,6 +295,65 @@ fn memory_of_the_dead_goes_back_if_the_configuration_says_so() {
     }
 }
 
+/// How many pages of the `bytes` bytes from `start` on are resident, as the kernel tells.
+#[cfg(not(miri))]
+fn resident_pages(start: *const u8, bytes: usize) -> usize {
+    use std::os::unix::fs::FileExt;
+
+    const PAGE_BYTES: usize = 4096;
+    const ENTRY_BYTES: u64 = 8;
+    const PRESENT: u64 = 1 << 63;
+    let map = std::fs::File::open("/proc/self/pagemap").unwrap();
+    let first = start as usize / PAGE_BYTES;
+    let pages = first..first + bytes / PAGE_BYTES;
+    let is_resident = |&page: &usize| {
+        let mut entry = [0; ENTRY_BYTES as usize];
+        map.read_exact_at(&mut entry, page as u64 * ENTRY_BYTES)
+            .unwrap();
+        u64::from_ne_bytes(entry) & PRESENT != 0
+    };
+    pages.filter(is_resident).count()
+}
+
+#[cfg(not(miri))]
+#[test]
+fn the_end_of_a_segment_goes_back_when_nothing_was_stored_for_ten_seconds() {
+    const LOOKED_AT_BYTES: usize = 256 << 10;
+    let timed = Timed::new(1 << 30);
+    for number in 0..150_000 {
+        timed
+            .set(&format!("{number}"), &[1; 200], Some(1_000))
+            .unwrap();
+    }
+    timed.clock.advance_ms(1_000);
+    while timed.cache.stats().items > 0 {
+        timed.cache.tick();
+    }
+    // In a segment that others have filled before.
+    timed.set("kept", &[2; 300], None).unwrap();
+    let key = timed.cache.key(b"kept").unwrap();
+    let start = timed.cache.get_handle(key).unwrap().as_ptr();
+    let wait = |ms: usize| {
+        for _ in 0..ms {
+            timed.cache.tick();
+            timed.clock.advance_ms(1);
+        }
+    };
+    wait(9_000);
+    let pages = resident_pages(start, LOOKED_AT_BYTES);
+    assert!(pages * 4096 > LOOKED_AT_BYTES / 4 * 3, "{pages} pages");
+    wait(12_000);
+    let pages = resident_pages(start, LOOKED_AT_BYTES);
+    assert!(pages * 4096 < LOOKED_AT_BYTES / 4, "{pages} pages");
+    assert_eq!(timed.get("kept"), Some(vec![2; 300]));
+    for number in 0..10_000 {
+        timed.set(&format!("{number}"), &[3; 200], None).unwrap();
+    }
+    for number in 0..10_000 {
+        assert_eq!(timed.get(&format!("{number}")), Some(vec![3; 200]));
+    }
+}
+
 #[test]
 fn memory_that_is_needed_again_within_ten_seconds_stays() {
     let timed = Timed::new(32 << 20);
