@@ -211,6 +211,30 @@ fn moves_and_unions_are_one_step_for_all_clients() {
     });
 }
 
+/// Members of few sets are looked up in the others, those of many gathered.
+#[test]
+fn large_unions_are_counted_as_they_are_answered() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for (name, first, step) in [("a", 0, 1), ("b", 5_000, 1), ("c", 0, 3), ("d", 1, 7)] {
+        let numbers = (first..20_000).step_by(step);
+        let members: Vec<String> = numbers.map(|number| format!("m{number}")).collect();
+        client.run(&format!("SADD {name} {}", members.join(" ")));
+    }
+    client.run("SADD few new m1 m19999");
+    let many: String = (0..20).map(|number| format!(" x{number}")).collect();
+    for keys in ["c d", "few c b d", "b b", "d c few none", "d none d"] {
+        for keys in [keys.to_owned(), format!("{keys}{many}")] {
+            let count = keys.split(' ').count();
+            let wanted = sorted(client.run(&format!("SUNION {keys}"))).len() as i64;
+            let counted = client.run(&format!("SUNIONCARD {count} {keys}"));
+            assert_eq!(counted, Value::Integer(wanted), "{keys}");
+            let limited = client.run(&format!("SUNIONCARD {count} {keys} LIMIT 3000"));
+            assert_eq!(limited, Value::Integer(wanted.min(3_000)), "{keys}");
+        }
+    }
+}
+
 /// More sets than a step has look-ups: each step has to get further all the same.
 #[test]
 fn very_many_sets_are_combined() {

@@ -95,7 +95,7 @@ const CLIENT: [(&str, usize, &str); 12] = [
         "half of `--client-memory`",
     ),
     (
-        "the members in a reply of SINTER, SUNION or SDIFF",
+        "the members in a reply of SINTER, SUNION, SDIFF; in SUNIONCARD of more than 16 sets",
         RESULT_BYTES_MAX,
         "",
     ),

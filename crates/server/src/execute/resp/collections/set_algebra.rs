@@ -4,6 +4,7 @@
 //! what has many members is combined and answered in further turns. A result that one turn makes is
 //! stored in that same step; a later one replaces what was stored meanwhile.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -25,6 +26,10 @@ use cellar_values::{Lookups, Set, SetBuilder};
 
 /// Look-ups of members in one step.
 const LOOKUPS_MAX: usize = STEP_ITEMS;
+
+/// Sets of a union whose members are counted by looking each one up in the sets before its own. To
+/// do so for more would take longer than to gather the members.
+const LOOKED_UP_SETS_MAX: usize = 16;
 
 /// SUNION, SINTER, SDIFF.
 pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
@@ -163,8 +168,7 @@ pub(in crate::execute::resp) fn count(call: &mut Call<'_>) -> Outcome {
     let limit = limit_of(&call.args[2 + keys..], verb == Verb::Sunion)?;
     let most = if limit == 0 { usize::MAX } else { limit };
     let mut result = call.as_step(|call| Combining::of(call, verb, 2..2 + keys))?;
-    // Members of a union are gathered: others may have them, too.
-    (result.most, result.counts_only) = (most, verb != Verb::Sunion || keys == 1);
+    result.only_count(most);
     let proto = call.session.proto;
     let mut rests = call.session.tracked.is_on && call.args.len() > TRACKED_STEP_ITEMS;
     call.in_steps(move |context, output| {
@@ -173,7 +177,7 @@ pub(in crate::execute::resp) fn count(call: &mut Call<'_>) -> Outcome {
         }
         let step = result.step();
         if step == Progress::Last && result.is_too_long() {
-            let failure = Failure::text("ERR the members would take more than 64 MiB");
+            let failure = Failure::text("ERR so many sets have more than 64 MiB of members");
             append_failure(&failure, proto, context, output);
         } else if step == Progress::Last {
             Reply::new(output.bytes(), proto).integer(result.count as i64);
@@ -220,8 +224,9 @@ struct Combining {
     /// When the sets were taken.
     now: Instant,
     sets: Vec<Option<Handle>>,
-    /// Those that are asked about each member: for a union none, else the shortest first where
-    /// all have to have it, and the longest first where none may.
+    /// Those that are asked about each member: the shortest first where all have to have it, and
+    /// the longest first where none may. For a union none; if it is only counted, those before
+    /// the member's own.
     others: Vec<usize>,
     /// The sets whose members are looked at next and last, and the place in the first of them.
     sources: Range<usize>,
@@ -282,6 +287,21 @@ impl Combining {
             making: None,
             copied: None,
         })
+    }
+
+    /// Has members counted up to `most`, and none kept but those of a union of very many sets.
+    fn only_count(&mut self, most: usize) {
+        let is_union = self.verb == Verb::Sunion;
+        self.most = most;
+        self.counts_only = !is_union || self.sets.len() <= LOOKED_UP_SETS_MAX;
+        if is_union && self.counts_only {
+            let now = self.now;
+            let length =
+                |set: &Option<Handle>| set.as_ref().map_or(0, |value| Set::view(value, now).len());
+            // The longest first: its members are looked up nowhere.
+            self.sets.sort_by_key(|set| Reverse(length(set)));
+            self.others = (0..self.sets.len()).collect();
+        }
     }
 
     /// Makes the result of a copy of one of the sets, if the others have few members beside it:
@@ -400,6 +420,7 @@ impl Combining {
                     set.as_ref().is_some_and(|set| set.has(&member))
                 };
                 let is_found = match self.verb {
+                    Verb::Sunion if self.counts_only => !others[..source].iter().any(&mut has),
                     Verb::Sunion => true,
                     Verb::Sinter => others.iter().all(&mut has),
                     _ => !others.iter().any(&mut has),
