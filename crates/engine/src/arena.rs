@@ -257,6 +257,20 @@ impl Arena {
         unsafe { atomic_memcpy::write(bytes, self.region.base().add(offset)) };
     }
 
+    /// Writes a number to eight bytes, little end first.
+    ///
+    /// # Panics
+    /// If they are outside the arena.
+    ///
+    /// # Safety
+    /// As for [`Arena::write`].
+    #[inline]
+    pub(crate) unsafe fn write_word(&self, offset: usize, word: u64) {
+        assert!(self.inside(offset, 8).is_some(), "outside the arena");
+        // SAFETY: as in `write`.
+        unsafe { atomic_memcpy::store(word, self.region.base().add(offset)) };
+    }
+
     /// Copies `len` bytes inside the arena.
     ///
     /// # Panics

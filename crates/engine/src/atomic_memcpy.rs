@@ -52,6 +52,16 @@ pub(crate) unsafe fn write(from: &[u8], to: *mut u8) {
     unsafe { imp::write(from, to) }
 }
 
+/// Writes a number to eight bytes, little end first.
+///
+/// # Safety
+/// As for [`write`] of eight bytes.
+#[inline]
+pub(crate) unsafe fn store(word: u64, to: *mut u8) {
+    // SAFETY: by the caller's promise.
+    unsafe { imp::store(word, to) }
+}
+
 /// Fills `to` with the bytes at `from`.
 ///
 /// # Safety
@@ -122,6 +132,15 @@ mod words {
                 options(nostack, preserves_flags, readonly));
         }
         word
+    }
+
+    #[inline]
+    pub(super) unsafe fn store(word: u64, to: *mut u8) {
+        // SAFETY: the move writes eight bytes, which may be written by the caller's promise.
+        unsafe {
+            asm!("mov qword ptr [{to}], {word}", to = in(reg) to, word = in(reg) word,
+                options(nostack, preserves_flags));
+        }
     }
 
     #[inline]
@@ -277,6 +296,11 @@ mod bytes {
         })
     }
 
+    pub(super) unsafe fn store(word: u64, to: *mut u8) {
+        // SAFETY: by the caller's promise.
+        unsafe { write(&word.to_le_bytes(), to) }
+    }
+
     pub(super) unsafe fn write(from: &[u8], to: *mut u8) {
         for (position, &written) in from.iter().enumerate() {
             // Relaxed: see the module.
@@ -343,8 +367,12 @@ mod tests {
                 }
             }
         }
-        // SAFETY: eight bytes are there.
-        let word = unsafe { load([1, 2, 3, 4, 5, 6, 7, 8].as_mut_ptr()) };
-        assert_eq!(word, 0x0807_0605_0403_0201);
+        let mut bytes = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        // SAFETY: eight bytes are there, also behind the first.
+        let word = unsafe {
+            store(load(bytes.as_ptr()), bytes[1..].as_mut_ptr());
+            load(bytes.as_ptr())
+        };
+        assert_eq!(word, 0x0706_0504_0302_0101);
     }
 }

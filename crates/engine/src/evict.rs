@@ -22,12 +22,12 @@ use self::room::NO_EXTENT;
 use crate::clock::Instant;
 use crate::compaction::{CompactionScan, all_dead};
 use crate::ghost::Ghosts;
-use crate::item::{Entry, Spec};
+use crate::item::Spec;
 use crate::log::Room;
 use crate::policy::{GHOSTS_PERCENT_MAX, reads_needed, small_bytes};
 use crate::segment::Queue;
 use crate::serialize::{serialize, serialize_enum};
-use crate::store::{Located, Store};
+use crate::store::{LoadedEntry, Located, Store};
 
 /// Segments that stay free for later insertions.
 const RESERVE: usize = 2;
@@ -521,7 +521,7 @@ impl Reclaimer {
             return;
         }
         let (_, end) = store.log().bounds(victim.segment);
-        let mut loaded = [(Entry::Hole(0), 0); ENTRIES_AHEAD];
+        let mut loaded = [LoadedEntry::NONE; ENTRIES_AHEAD];
         let mut done_bytes = 0;
         while victim.cursor < end {
             if allowance.is_used_up(done_bytes) {
@@ -529,17 +529,17 @@ impl Reclaimer {
                 return;
             }
             let count = self.load(store, victim.cursor, end, &mut loaded);
-            for &(entry, hash) in &loaded[..count] {
+            for loaded in &loaded[..count] {
                 if allowance.is_used_up(done_bytes) {
                     break;
                 }
                 allowance.entries = allowance.entries.saturating_sub(1);
-                let bytes = entry.total_bytes();
+                let bytes = loaded.entry.total_bytes();
                 done_bytes += bytes;
                 allowance.walk_bytes = allowance.walk_bytes.saturating_sub(bytes);
-                if let Some(located) = store.item_in(victim.segment, &entry, hash, now) {
+                if let Some(located) = store.item_in(victim.segment, loaded, now) {
                     let requeued =
-                        self.process_item(store, &victim, &located, hash, allowance, now);
+                        self.process_item(store, &victim, &located, loaded.hash, allowance, now);
                     if requeued {
                         self.victim = None;
                         return;
@@ -552,8 +552,8 @@ impl Reclaimer {
         store.retire_segment(victim.segment);
     }
 
-    /// Reads the next entries of the victim, with the hashes of items, and prefetches what they
-    /// need; returns how many. Processing one of them leaves the others unchanged.
+    /// Reads the next entries of the victim, and prefetches what they need; returns how many.
+    /// Processing one of them leaves the others unchanged.
     ///
     /// The end of an entry is known only when its first bytes are loaded. To hide that latency, the
     /// first bytes of each entry are prefetched while the one before is read, and those of the next
@@ -563,14 +563,14 @@ impl Reclaimer {
         store: &Store,
         from: usize,
         end: usize,
-        loaded: &mut [(Entry, u64); ENTRIES_AHEAD],
+        loaded: &mut [LoadedEntry; ENTRIES_AHEAD],
     ) -> usize {
         let (mut at, mut count) = (from, 0);
         while at < end && count < ENTRIES_AHEAD {
-            let (entry, hash) = store.load_entry(at);
-            self.ghosts.prefetch(hash);
-            at += entry.total_bytes();
-            loaded[count] = (entry, hash);
+            let one = store.load_entry(at);
+            self.ghosts.prefetch(one.hash);
+            at += one.entry.total_bytes();
+            loaded[count] = one;
             count += 1;
         }
         count

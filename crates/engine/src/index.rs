@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::memory::{FileRange, HUGE_PAGE_BYTES, Region};
 use crate::table::{
     BUCKET_BYTES, BUCKET_SLOTS, Candidate, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS,
-    OFFSETS, PARTNER, Shape, TAG_SHIFT, Table, matches, offset_of, with_use,
+    OFFSETS, PARTNER, Probe, Shape, TAG_SHIFT, Table, empties, matches, offset_of, with_use,
 };
 
 /// Items per 100 slots above which the table grows.
@@ -44,6 +44,9 @@ pub(crate) const STEP_BYTES: usize = 1 << 8;
 const LOAD_LOW_PERCENT: usize = 50;
 /// Most moves that an insertion may chain to free a slot.
 const MOVES_MAX: u32 = 3;
+/// Entries of a full bucket whose other buckets are loaded together: one of so many has nearly
+/// always an empty slot.
+const SLOTS_TOGETHER: usize = BUCKET_SLOTS / 2;
 
 /// The number of a slot in the table; good until the table next changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,17 +140,24 @@ impl Index {
 
     /// Finds the entry of `hash` whose item, at the given arena offset, `is_it`.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(usize) -> bool) -> Option<SlotRef> {
-        let shape = self.table.shape();
-        let (home, partner) = self.table.addresses(hash);
-        let wanted = self.table.tag(hash) << 1;
-        let mut number = shape.bucket(home);
+    pub(crate) fn find(&self, hash: u64, is_it: impl FnMut(usize) -> bool) -> Option<SlotRef> {
+        self.find_probed(self.table.probe_of(hash), is_it)
+    }
+
+    /// The same with a probe of the table as large as it is.
+    #[inline]
+    pub(crate) fn find_probed(
+        &self,
+        probe: Probe,
+        mut is_it: impl FnMut(usize) -> bool,
+    ) -> Option<SlotRef> {
+        let mut number = probe.home();
         let mut partner_bit = 0;
         loop {
             let bucket = self.table.bucket(number);
             // The partner bit is compared with the tag: an entry that is here by its other address
             // is another key's, however alike the tags are, and its item is not touched.
-            let mut matches = matches(bucket, wanted | partner_bit);
+            let mut matches = matches(bucket, probe.wanted() | partner_bit);
             while matches != 0 {
                 // The mask spares the bounds check: no bit beyond the eighth is ever set.
                 let position = matches.trailing_zeros() as usize & (BUCKET_SLOTS - 1);
@@ -164,7 +174,7 @@ impl Index {
                 return None;
             }
             partner_bit = 1;
-            number = shape.bucket(partner);
+            number = probe.partner();
         }
     }
 
@@ -252,10 +262,9 @@ impl Index {
     pub(crate) fn insert(&mut self, hash: u64, offset: usize) -> Option<SlotRef> {
         let field = offset as u64 + 1;
         assert!(field <= OFFSETS, "offset beyond the index's reach");
-        let shape = self.table.shape();
-        let (home, partner) = self.table.addresses(hash);
-        let (home, partner) = (shape.bucket(home), shape.bucket(partner));
-        let word = self.table.tag(hash) << TAG_SHIFT | field;
+        let (shape, probe) = (self.table.shape(), self.table.probe_of(hash));
+        let (home, partner) = (probe.home(), probe.partner());
+        let word = probe.wanted() << (TAG_SHIFT - 1) | field;
         // Home first: a lookup begins there, so most hits cost one cache line of the index.
         let (slot, word) = if let Some(slot) = self.empty_slot(home) {
             (slot, word)
@@ -273,32 +282,33 @@ impl Index {
 
     #[inline]
     fn empty_slot(&self, bucket: usize) -> Option<SlotRef> {
-        let mut slots = self.table.bucket(bucket).iter();
-        // Relaxed: see `load`.
-        let position = slots.position(|slot| slot.load(Ordering::Relaxed) == 0)?;
-        Some(SlotRef(bucket * BUCKET_SLOTS + position))
+        let empties = empties(self.table.bucket(bucket));
+        (empties != 0).then(|| SlotRef(bucket * BUCKET_SLOTS + empties.trailing_zeros() as usize))
     }
 
     /// Empties one slot of a full bucket by moving an entry to its other bucket.
     fn make_room(&mut self, shape: Shape, bucket: usize, moves_left: u32) -> Option<SlotRef> {
-        let slots: [SlotRef; BUCKET_SLOTS] =
-            array::from_fn(|position| SlotRef(bucket * BUCKET_SLOTS + position));
-        let others = slots.map(|slot| self.other_bucket(shape, bucket, self.load(slot)));
-        // They lie anywhere: loaded together, they cost about one wait for memory.
-        others
-            .iter()
-            .for_each(|&other| self.table.prefetch_bucket(other));
+        let slot_at = |position| SlotRef(bucket * BUCKET_SLOTS + position);
         // One move is enough for most full buckets, so all eight are tried before any longer chain.
-        for (slot, other) in slots.into_iter().zip(others) {
-            if let Some(target) = self.empty_slot(other) {
-                return Some(self.move_entry(bucket, slot, target));
+        for first in [0, SLOTS_TOGETHER] {
+            let others: [usize; SLOTS_TOGETHER] = array::from_fn(|position| {
+                self.other_bucket(shape, bucket, self.load(slot_at(first + position)))
+            });
+            // They lie anywhere: loaded together, they cost about one wait for memory.
+            others
+                .iter()
+                .for_each(|&other| self.table.prefetch_bucket(other));
+            for (position, other) in others.into_iter().enumerate() {
+                if let Some(target) = self.empty_slot(other) {
+                    return Some(self.move_entry(bucket, slot_at(first + position), target));
+                }
             }
         }
         if moves_left <= 1 {
             return None;
         }
         // Half of the slots and few levels bound the work of one insertion.
-        for slot in slots.into_iter().take(4) {
+        for slot in (0..BUCKET_SLOTS / 2).map(slot_at) {
             let other = self.other_bucket(shape, bucket, self.load(slot));
             if other == bucket {
                 continue;
@@ -350,8 +360,19 @@ impl Index {
     }
 
     fn other_bucket(&self, shape: Shape, bucket: usize, word: u64) -> usize {
-        let here = self.address_here(bucket, word);
-        shape.bucket(here ^ self.table.pattern(word >> TAG_SHIFT))
+        let level = self.table.level_min;
+        let tag = word >> TAG_SHIFT;
+        let low_mask = (1 << level) - 1;
+        let growth = (tag & ((1 << GROWTH_BITS) - 1)) << level;
+        // The address here xor the pattern, see `address_here`: of an entry that is away, the
+        // pattern's upper bits cancel out.
+        let mask = if word & PARTNER == 0 {
+            u64::MAX
+        } else {
+            low_mask
+        };
+        let pattern = self.table.pattern(tag) & mask;
+        shape.bucket((growth | bucket as u64 & low_mask) ^ pattern)
     }
 
     /// Whether the table is so full that it should grow by a bucket.

@@ -238,7 +238,7 @@ impl Spec {
 
     /// The header as a number of that many bytes, little end first, if it is a plain one that fits
     /// into eight bytes, as most are.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn short_header(&self, encoding: DeadlineEncoding) -> Option<(u64, usize)> {
         let is_plain = self.flags | self.space.0 | u32::from(self.kind.0) == 0
             && self.version.is_none()
@@ -589,6 +589,12 @@ impl GapHeader {
             bytes: (word | rest << (8 * len)).to_le_bytes(),
             len: len + 1,
         }
+    }
+
+    /// The header's bytes as a number, little end first, with zeros behind them.
+    #[inline]
+    pub(crate) fn word(&self) -> u64 {
+        u64::from_le_bytes(self.bytes)
     }
 
     /// The header's bytes.

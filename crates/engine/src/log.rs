@@ -374,6 +374,14 @@ impl Log {
         unsafe { self.arena.write(offset, bytes) };
     }
 
+    /// Writes eight bytes, little end first, as [`Log::write`] does.
+    #[inline]
+    pub(crate) fn write_word(&mut self, offset: usize, word: u64) {
+        self.metadata.clear_sums(offset, offset + 8);
+        // SAFETY: as for `write`.
+        unsafe { self.arena.write_word(offset, word) };
+    }
+
     /// Copies bytes from one item to room for another.
     pub(crate) fn copy(&mut self, from: usize, to: usize, len: usize) {
         self.metadata.clear_sums(to, to + len);
@@ -455,8 +463,13 @@ impl Log {
         self.segments[number as usize].change_holes(bytes, 0);
         self.buried_bytes += bytes;
         // A hole's header is never longer than the item's header and key, so a value that a handle
-        // still reads stays as it is.
-        self.write(layout.offset, item::hole(bytes).bytes());
+        // still reads stays as it is. Eight bytes at once are written if they are not either.
+        let hole = item::hole(bytes);
+        if layout.value_at() - layout.offset >= 8 {
+            self.write_word(layout.offset, hole.word());
+        } else {
+            self.write(layout.offset, hole.bytes());
+        }
         self.note_emptied(number);
     }
 

@@ -23,7 +23,7 @@ use crate::outcome::{Deleted, Item, Stored};
 use crate::sample::Action;
 use crate::segment::Queue;
 use crate::serialize::{Serialize, Serializer};
-use crate::space::Kind;
+use crate::space::{Kind, Space};
 use crate::stats::Stats;
 use crate::store::{Content, Located, Store};
 use crate::table::Hint;
@@ -257,24 +257,26 @@ impl Shard {
     ) -> Result<Stored, Error> {
         let is_plain = options.is_plain()
             && options.when == When::Always
+            && key.space() == Space::MAIN
             && value.len() < VERSIONED_VALUE_BYTES;
         if !is_plain || self.reclaimer.offered().is_some() {
             return self.set_anywhere(key, Hint::Absent, value, options, now);
         }
         self.reclaimer.prefetch(key.hash());
-        let spec = Spec::of_key(key, value.len(), options.deadline);
         let queue = self.reclaimer.queue_for_new(key.hash());
-        let Some(room) = self.store.take_room(queue.into(), &spec, now) else {
+        let content = (key.bytes(), value);
+        let appended = self
+            .store
+            .append_plain(queue.into(), content, options.deadline, now);
+        let Some((layout, segment)) = appended else {
             self.reclaimer.take_back(key.hash(), queue);
             return self.set_anywhere(key, Hint::Absent, value, options, now);
         };
-        let layout = self.store.write_item(room, &spec, key.bytes());
-        self.store.fill(&layout, None, Content::Bytes(value));
         self.due_bytes += layout.total_bytes();
         let located = Located {
             slot: self.store.link(key, None, &layout, now)?,
             layout,
-            segment: room.segment,
+            segment,
         };
         Ok(self.stored(key, &located, 0, Happened::of_store::<()>(None), now))
     }

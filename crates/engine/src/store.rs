@@ -28,6 +28,7 @@ mod audit; // exact contents, counted entry by entry
 pub use self::audit::{Audit, Inconsistency};
 pub(crate) use self::listing::LoadedAhead;
 pub(crate) use self::packing::{Form, Packing};
+pub(crate) use self::reclaim::LoadedEntry;
 pub(crate) use self::{audit::equal, sums::SumBudget};
 use self::{counting::Counting, sums::Sums};
 pub(crate) use self::{unchecked::CheckProgress, unchecked::Rebuilt};
@@ -315,7 +316,7 @@ impl Store {
         if bytes + spec.key_bytes >= 8 {
             // Eight bytes at once may reach into the key, which is written after, but never into
             // the value: a draft's value is in place already.
-            self.log.write(room.offset, &word.to_le_bytes());
+            self.log.write_word(room.offset, word);
         } else {
             self.log.write(room.offset, &word.to_le_bytes()[..bytes]);
         }
@@ -330,6 +331,36 @@ impl Store {
             Entry::Item(layout) => layout,
             _ => unreachable!("an item was just written here"),
         }
+    }
+
+    /// Writes an item without rare fields at the end of a stream, and counts it as live; also its
+    /// segment. `None`, and nothing has happened, if its header is not short or the stream's open
+    /// segment has no room for it.
+    #[inline(always)]
+    pub(crate) fn append_plain(
+        &mut self,
+        stream: Stream,
+        (key, value): (&[u8], &[u8]),
+        deadline: Deadline,
+        now: Instant,
+    ) -> Option<(Layout, u32)> {
+        let spec = Spec::plain(key.len(), value.len(), deadline);
+        let encoding = self.log.open_encoding(stream, deadline)?;
+        let (word, header_bytes) = spec.short_header(encoding)?;
+        let front_bytes = header_bytes + key.len();
+        let bytes = front_bytes + value.len();
+        // See `write_header`.
+        if front_bytes < 8 || self.log.wants_extent(bytes) {
+            return None;
+        }
+        let room = self.log.take_room(stream, bytes, now)?;
+        self.log.note_deadline(stream, deadline, now);
+        self.log.write_word(room.offset, word);
+        let layout = Layout::of_short(&spec, room.offset, header_bytes, encoding);
+        self.log.write(layout.key_at, key);
+        self.log.write(layout.value_at(), value);
+        self.count_in(room.segment, &layout, &spec);
+        Some((layout, room.segment))
     }
 
     /// Takes space for an item of `spec` without reclaiming anything; `None` if there is none.

@@ -230,6 +230,33 @@ pub(crate) struct Probe {
     wanted: u32,
 }
 
+impl Probe {
+    /// A probe of no hash.
+    pub(crate) const NONE: Probe = Probe {
+        home: 0,
+        partner: 0,
+        wanted: 0,
+    };
+
+    /// The bucket where a lookup begins.
+    #[inline]
+    pub(crate) fn home(self) -> usize {
+        self.home as usize
+    }
+
+    /// The other one.
+    #[inline]
+    pub(crate) fn partner(self) -> usize {
+        self.partner as usize
+    }
+
+    /// Tag and partner bit of its slot in the first of them; in the other the lowest bit is set.
+    #[inline]
+    pub(crate) fn wanted(self) -> u64 {
+        u64::from(self.wanted)
+    }
+}
+
 impl Table {
     /// Where to look for a hash, whose lines it asks the processor to load; needs no lock.
     #[inline]
@@ -243,6 +270,19 @@ impl Table {
         Probe {
             home: home as u32,
             partner: partner as u32,
+            wanted: (self.tag(hash) << 1) as u32,
+        }
+    }
+
+    /// Where to look for a hash; needs no lock.
+    #[inline]
+    pub(crate) fn probe_of(&self, hash: u64) -> Probe {
+        let shape = self.shape();
+        let (home, partner) = self.addresses(hash);
+        // Lossless: see `probe`.
+        Probe {
+            home: shape.bucket(home) as u32,
+            partner: shape.bucket(partner) as u32,
             wanted: (self.tag(hash) << 1) as u32,
         }
     }
@@ -378,6 +418,15 @@ mod fours {
         }
     }
 
+    /// See [`super::empties`].
+    #[inline]
+    pub(super) fn empties(bucket: &[AtomicU64; BUCKET_SLOTS]) -> u32 {
+        tested(bucket, |lower, upper| {
+            // SAFETY: as in `tested`.
+            unsafe { _mm_cmpeq_epi32(_mm_or_si128(lower, upper), _mm_setzero_si128()) }
+        })
+    }
+
     /// See [`super::entries`].
     #[inline]
     pub(super) fn entries(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
@@ -400,6 +449,15 @@ mod fours {
 #[inline]
 pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
     fours::matches(bucket, wanted)
+}
+
+/// One bit for each slot of a bucket: whether it is empty.
+#[inline]
+pub(crate) fn empties(bucket: &[AtomicU64; BUCKET_SLOTS]) -> u32 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    return fours::empties(bucket);
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    tested(bucket, |word| word == 0)
 }
 
 /// One bit for each slot of a bucket: whether it has an entry at home or, if `is_away`, one whose
@@ -454,6 +512,8 @@ mod tests {
         }
         assert_eq!(entries(table.bucket(3), false), 0b1000_1010);
         assert_eq!(entries(table.bucket(3), true), 0b0110_0100);
+        assert_eq!(empties(table.bucket(3)), 0b0001_0001);
+        assert_eq!(empties(table.bucket(2)), 0b1111_1111);
         assert_eq!(entries(table.bucket(2), false), 0);
         assert_eq!(entries(table.bucket(2), true), 0);
         assert_eq!(

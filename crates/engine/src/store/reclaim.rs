@@ -11,9 +11,28 @@ use crate::item::{Entry, Spec};
 use crate::log::{PIECE_BYTES, Room};
 use crate::policy::FEW_ITEMS;
 use crate::segment::{Queue, Stream};
+use crate::table::Probe;
 
 /// Bytes at an entry's beginning in which header and key of most items lie.
 const FRONT_BYTES: usize = 128;
+
+/// An entry of a segment that was read ahead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadedEntry {
+    pub(crate) entry: Entry,
+    /// Its hash and where to look for it, if it is an item.
+    pub(crate) hash: u64,
+    probe: Probe,
+}
+
+impl LoadedEntry {
+    /// A hole without bytes.
+    pub(crate) const NONE: LoadedEntry = LoadedEntry {
+        entry: Entry::Hole(0),
+        hash: 0,
+        probe: Probe::NONE,
+    };
+}
 
 impl Store {
     /// Bytes of this shard's part of a few items, where the mean item is longer than a segment;
@@ -133,14 +152,15 @@ impl Store {
     pub(crate) fn item_in(
         &mut self,
         segment: u32,
-        entry: &Entry,
-        hash: u64,
+        loaded: &LoadedEntry,
         now: Instant,
     ) -> Option<Located> {
-        let Entry::Item(layout) = *entry else {
+        let Entry::Item(layout) = loaded.entry else {
             return None;
         };
-        let Some(slot) = self.index.find_at(hash, layout.offset) else {
+        let is_it = |offset| offset == layout.offset;
+        let found = self.index.find_probed(loaded.probe, is_it);
+        let Some(slot) = found.or_else(|| self.index.find_at(loaded.hash, layout.offset)) else {
             self.remove_unlinked(&layout, segment, now);
             return None;
         };
@@ -151,18 +171,24 @@ impl Store {
         })
     }
 
-    /// The entry at an offset, and its hash, which is zero if it is no item. Prefetches the data
-    /// that the entry needs, and the beginning of the next one.
-    pub(crate) fn load_entry(&self, offset: usize) -> (Entry, u64) {
+    /// The entry at an offset. Prefetches the data that the entry needs, and the beginning of the
+    /// next one.
+    pub(crate) fn load_entry(&self, offset: usize) -> LoadedEntry {
         let entry = self.log.read(offset);
         let next = offset + entry.total_bytes();
         self.log.arena().prefetch(next, FRONT_BYTES);
         let Entry::Item(layout) = entry else {
-            return (entry, 0);
+            return LoadedEntry {
+                entry,
+                ..LoadedEntry::NONE
+            };
         };
         let hash = self.hashed_key_of(&layout).hash();
-        self.index.table().probe(hash);
-        (entry, hash)
+        LoadedEntry {
+            entry,
+            hash,
+            probe: self.index.table().probe(hash),
+        }
     }
 
     /// Records that an item was removed because it had expired, so that its bytes count as overdue.
