@@ -45,7 +45,7 @@ pub use self::drafts::Draft;
 pub use self::extent_reservations::ExtentReservation;
 pub use self::maintenance::Maintenance;
 pub use self::no_eviction::NoEvictionStats;
-pub use self::optimistic::Scratch;
+pub use self::optimistic::{Scratch, ValueSink};
 pub use self::reclaim_plan::ReclaimPlan;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 
@@ -70,6 +70,7 @@ use attached::AttachedState;
 use cell::ShardCell;
 use insights::Insights;
 use maintenance::MaintenanceState;
+use optimistic::{Append, GroupRead, Show};
 use shards::Shards;
 use training::Training;
 
@@ -295,8 +296,30 @@ impl Cache {
     pub fn get_many(
         &self,
         keys: &[Key<'_>],
+        snapshot: Option<&mut Snapshot<'_>>,
+        each: impl FnMut(usize, Option<Item<'_>>),
+    ) {
+        self.read_groups(keys, snapshot, Show(each));
+    }
+
+    /// Reads many items as [`Cache::get_many`] does, and appends short values to a buffer in one
+    /// copy.
+    pub fn append_many(
+        &self,
+        keys: &[Key<'_>],
+        snapshot: Option<&mut Snapshot<'_>>,
+        sink: &mut impl ValueSink,
+    ) {
+        self.read_groups(keys, snapshot, Append(sink));
+    }
+
+    /// Reads items in groups; their index lines are loaded one group ahead.
+    #[inline(always)]
+    fn read_groups(
+        &self,
+        keys: &[Key<'_>],
         mut snapshot: Option<&mut Snapshot<'_>>,
-        mut each: impl FnMut(usize, Option<Item<'_>>),
+        mut reads: impl GroupRead,
     ) {
         let now = self.shards.now();
         let hint_group = |first: usize| {
@@ -314,9 +337,10 @@ impl Cache {
             for (hinted, &hint) in hinted.iter_mut().zip(&hints[..group.len()]) {
                 *hinted = self.hint_item(hint);
             }
-            hints = hint_group(first + GROUP_KEYS);
-            let each = |position, item: Option<Item<'_>>| each(first + position, item);
-            self.read_group(group, &hinted, snapshot.as_deref_mut(), now, each);
+            let ahead = hint_group(first + GROUP_KEYS);
+            let within = (now, first, &mut reads);
+            self.read_group(group, (&hints, &hinted), snapshot.as_deref_mut(), within);
+            hints = ahead;
         }
     }
 

@@ -62,7 +62,7 @@ pub mod cache; // the engine's public face
 pub use arena::Handle;
 pub use cache::{
     Cache, Checkpoint, Claims, Draft, ExpiryTimeline, ExtentReservation, IndexHint, Leaving,
-    Maintenance, NoEvictionStats, ReclaimPlan, Scratch, Snapshot, WantedShards,
+    Maintenance, NoEvictionStats, ReclaimPlan, Scratch, Snapshot, ValueSink, WantedShards,
 };
 pub use claim::section::Extended;
 pub use claim::{Intent, claim_releases, mark_waits_in};

@@ -42,6 +42,21 @@ fn round(value: &[u8]) -> u64 {
     first
 }
 
+/// The round of a value that is appended to other bytes, behind its flags; `None` if it is not, and
+/// the other bytes are alone.
+fn appended_round(key: &Key<'_>, cache: &Cache, same_length: bool) -> Option<u64> {
+    let mut out = b"before".to_vec();
+    let is_there = cache.append_copied(*key, &mut out, |out, _, flags| {
+        out.extend_from_slice(&flags.to_le_bytes());
+    });
+    let read = out.strip_prefix(b"before").unwrap();
+    assert_eq!(is_there, !read.is_empty());
+    let (found, value) = read.split_first_chunk()?;
+    let round = round(value);
+    assert_eq!(u32::from_le_bytes(*found), flags(round, same_length));
+    Some(round)
+}
+
 /// A thread overwrites, others read: each of them sees whole values that never get older, and none
 /// older than what was stored before the read began.
 fn overwritten(same_length: bool, memory_bytes: usize) {
@@ -78,6 +93,8 @@ fn overwritten(same_length: bool, memory_bytes: usize) {
                         let one = [cache.key(&name).unwrap()];
                         cache.get_many(&one, None, |_, item| found = item.map(check));
                         found
+                    } else if at.is_multiple_of(2) {
+                        appended_round(&cache.key(&name).unwrap(), cache, same_length)
                     } else {
                         cache.get(cache.key(&name).unwrap(), check)
                     };

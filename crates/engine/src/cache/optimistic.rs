@@ -11,8 +11,8 @@
 //! lengths are compared with the arena's bounds, and the value is copied to the reader's memory.
 //! After that the read is counted in the slot by one compare-and-exchange; if the slot has changed,
 //! the count is lost.
-//!
-//! Why: docs/decisions/0054, 0066. Tests: tests/optimistic.rs, tests/stress.rs, tests/loom.rs.
+//! Why: docs/decisions/0054, 0066, 0098.
+//! Tests: tests/optimistic.rs, tests/stress.rs, tests/loom.rs.
 
 use std::hint::spin_loop;
 use std::mem::MaybeUninit;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cell::ShardCell;
 use super::claims::Snapshot;
-use super::{Cache, GROUP_KEYS};
+use super::{Cache, GROUP_KEYS, IndexHint};
 use crate::arena::Pinner;
 use crate::clock::{Deadline, Instant, thread_number};
 use crate::hot::GAP_MEAN;
@@ -51,6 +51,73 @@ impl Scratch {
     #[must_use]
     pub fn new() -> Scratch {
         Scratch([MaybeUninit::uninit(); VALUE_BYTES_MAX])
+    }
+}
+
+/// Where [`Cache::append_many`] puts what it reads.
+pub trait ValueSink {
+    /// The buffer that short values are appended to.
+    fn bytes(&mut self) -> &mut Vec<u8>;
+
+    /// Appends what stands before a value of so many bytes.
+    fn begin(out: &mut Vec<u8>, value_bytes: usize);
+
+    /// Appends what stands behind a value.
+    fn end(out: &mut Vec<u8>);
+
+    /// Takes an item that is not short or not a plain one, or `None` for a miss.
+    fn take_other(&mut self, item: Option<Item<'_>>);
+}
+
+/// How the items of a group of keys are read.
+pub(super) trait GroupRead {
+    /// Reads the item of a key without the lock, if that is possible at once; whether it was.
+    fn read_copied(&mut self, position: usize, key: Key<'_>, from: (&ShardCell, Instant)) -> bool;
+
+    /// Takes an item that was read in another way, or `None` for a miss.
+    fn take(&mut self, position: usize, item: Option<Item<'_>>);
+}
+
+/// Shows each item, copied, to a closure.
+pub(super) struct Show<F>(pub(super) F);
+
+impl<F: FnMut(usize, Option<Item<'_>>)> GroupRead for Show<F> {
+    #[inline(always)]
+    fn read_copied(&mut self, position: usize, key: Key<'_>, from: (&ShardCell, Instant)) -> bool {
+        let (cell, now) = from;
+        match cell.try_copied(key, now, &mut Scratch::new()) {
+            Ok(item) => {
+                (self.0)(position, Some(item));
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn take(&mut self, position: usize, item: Option<Item<'_>>) {
+        (self.0)(position, item);
+    }
+}
+
+/// Appends each value to a buffer.
+pub(super) struct Append<'o, S>(pub(super) &'o mut S);
+
+impl<S: ValueSink> GroupRead for Append<'_, S> {
+    #[inline(always)]
+    fn read_copied(&mut self, _position: usize, key: Key<'_>, from: (&ShardCell, Instant)) -> bool {
+        let (cell, now) = from;
+        let out = self.0.bytes();
+        let is_appended = cell
+            .try_append(key, now, out, |out, bytes, _| S::begin(out, bytes))
+            .is_some();
+        if is_appended {
+            S::end(out);
+        }
+        is_appended
+    }
+
+    fn take(&mut self, _position: usize, item: Option<Item<'_>>) {
+        self.0.take_other(item);
     }
 }
 
@@ -140,35 +207,54 @@ impl Cache {
         if key.space() != Space::MAIN {
             return None;
         }
-        let item = cell.try_optimistic(key, now, scratch).ok()?;
+        let item = cell.try_copied(key, now, scratch).ok()?;
         if counts_for_heat(self.insights.hits().add(1)) {
             cell.count_heat(key, now);
         }
         Some(item)
     }
 
-    /// Reads at most [`GROUP_KEYS`] items, whose keys were hinted, in the order of their keys;
-    /// `each` gets a key's position and its item. Those that need the lock are read under it, as
-    /// part of `snapshot` if there is one.
+    /// Appends a short value to `out` if that is possible at once and without the lock; whether it
+    /// was. Before it, `begin` appends what it makes of the value's length and of the item's flags.
+    /// Counts as [`Cache::get`] does, which the caller has to use if this returns `false`.
+    ///
+    /// For the fast path of requests: the value is copied once, and `begin` is inlined.
+    #[inline(always)]
+    pub fn append_copied(
+        &self,
+        key: Key<'_>,
+        out: &mut Vec<u8>,
+        begin: impl FnOnce(&mut Vec<u8>, usize, u32),
+    ) -> bool {
+        let (cell, now) = (self.shards.cell(key), self.shards.now());
+        if key.space() != Space::MAIN || cell.try_append(key, now, out, begin).is_none() {
+            return false;
+        }
+        if counts_for_heat(self.insights.hits().add(1)) {
+            cell.count_heat(key, now);
+        }
+        true
+    }
+
+    /// Reads at most [`GROUP_KEYS`] items, whose keys were hinted, in the order of their keys, of
+    /// which so many were read before. Those that need the lock are read under it, as part of
+    /// `snapshot` if there is one.
+    #[inline(always)]
     pub(super) fn read_group(
         &self,
         keys: &[Key<'_>],
-        hinted: &[Option<Candidate>; GROUP_KEYS],
+        (hints, hinted): (&[IndexHint; GROUP_KEYS], &[Option<Candidate>; GROUP_KEYS]),
         mut snapshot: Option<&mut Snapshot<'_>>,
-        now: Instant,
-        mut each: impl FnMut(usize, Option<Item<'_>>),
+        (now, first, reads): (Instant, usize, &mut impl GroupRead),
     ) {
         let mut hit = 0_u32;
-        for (position, (&key, &hinted)) in keys.iter().zip(hinted).enumerate() {
-            let (cell, key) = (self.shards.cell(key), key.hinted_at(hinted));
-            if key.space() == Space::MAIN
-                && let Ok(item) = cell.try_optimistic(key, now, &mut Scratch::new())
-            {
+        for (position, ((&key, hint), &hinted)) in keys.iter().zip(hints).zip(hinted).enumerate() {
+            let (cell, key) = (&self.shards[hint.shard as usize], key.hinted_at(hinted));
+            if key.space() == Space::MAIN && reads.read_copied(first + position, key, (cell, now)) {
                 hit |= 1 << position;
-                each(position, Some(item));
                 continue;
             }
-            let mut show = |item: Option<Item<'_>>| each(position, item);
+            let mut show = |item: Option<Item<'_>>| reads.take(first + position, item);
             if self.read_apart(cell, key, snapshot.as_deref_mut(), now, &mut show) {
                 hit |= 1 << position;
             }
@@ -255,7 +341,7 @@ impl ShardCell {
         now: Instant,
         read: F,
     ) -> Result<R, F> {
-        match self.try_optimistic(key, now, &mut Scratch::new()) {
+        match self.try_copied(key, now, &mut Scratch::new()) {
             Ok(item) => Ok(read(item)),
             Err(OptimisticFailure::NeedsLock) => Err(read),
             // While a flush is pending, no retry would succeed.
@@ -279,7 +365,7 @@ impl ShardCell {
                 break;
             }
             wait(nth - 1);
-            match self.try_optimistic(key, now, &mut Scratch::new()) {
+            match self.try_copied(key, now, &mut Scratch::new()) {
                 Ok(item) => return Ok(read(item)),
                 Err(OptimisticFailure::NeedsLock) => break,
                 Err(OptimisticFailure::Disturbed) => {}
@@ -288,7 +374,51 @@ impl ShardCell {
         Err(read)
     }
 
-    /// Copies the value of the key's item into `scratch`. The index is searched, and the item
+    /// Copies the value of the key's item into `scratch`.
+    #[inline(always)]
+    fn try_copied<'s>(
+        &self,
+        key: Key<'_>,
+        now: Instant,
+        scratch: &'s mut Scratch,
+    ) -> Result<Item<'s>, OptimisticFailure> {
+        self.try_optimistic(key, now, |bytes, _| scratch.0.get_mut(..bytes))
+    }
+
+    /// Appends the value of the key's item to `out`, behind what `begin` appends; `None`, and `out`
+    /// is as before, if that does not succeed at once.
+    #[inline(always)]
+    fn try_append(
+        &self,
+        key: Key<'_>,
+        now: Instant,
+        out: &mut Vec<u8>,
+        begin: impl FnOnce(&mut Vec<u8>, usize, u32),
+    ) -> Option<()> {
+        let start = out.len();
+        let to = &mut *out;
+        let copied = self.try_optimistic(key, now, move |bytes, flags| {
+            if bytes > VALUE_BYTES_MAX {
+                return None;
+            }
+            begin(to, bytes, flags);
+            to.reserve(bytes);
+            to.spare_capacity_mut().get_mut(..bytes)
+        });
+        let Ok(value_bytes) = copied.map(|item| item.value.len()) else {
+            out.truncate(start);
+            return None;
+        };
+        let len = out.len() + value_bytes;
+        assert!(len <= out.capacity(), "the value was copied to the buffer");
+        // SAFETY: inside the capacity by the assert. The bytes behind the old length are the ones
+        // that the closure lent, as many as the item has, and all of them were written.
+        unsafe { out.set_len(len) };
+        Some(())
+    }
+
+    /// Copies the value of the key's item to where `place` says, which gets its length and the
+    /// item's flags; both may be wrong if this fails. The index is searched, and the item
     /// prefetched, unless the hinted slot is unchanged; if it belongs to another key by now,
     /// comparing the keys detects it.
     #[inline(always)]
@@ -296,7 +426,7 @@ impl ShardCell {
         &self,
         key: Key<'_>,
         now: Instant,
-        scratch: &'s mut Scratch,
+        place: impl FnOnce(usize, u32) -> Option<&'s mut [MaybeUninit<u8>]>,
     ) -> Result<Item<'s>, OptimisticFailure> {
         let seen = self.lock.sequence.seen();
         let seen = seen.ok_or(OptimisticFailure::Disturbed)?;
@@ -309,7 +439,7 @@ impl ShardCell {
                 candidate
             }
         };
-        let copied = self.copy_out(key, candidate, now, scratch);
+        let copied = self.copy_out(key, candidate, now, place);
         if !self.lock.sequence.is_still(seen) {
             return Err(OptimisticFailure::Disturbed);
         }
@@ -330,7 +460,7 @@ impl ShardCell {
         key: Key<'_>,
         candidate: Candidate,
         now: Instant,
-        scratch: &'s mut Scratch,
+        place: impl FnOnce(usize, u32) -> Option<&'s mut [MaybeUninit<u8>]>,
     ) -> Option<(Item<'s>, usize)> {
         let (arena, offset) = (&self.arena, candidate.offset());
         let encoding = arena.optimistic_encoding(offset)?;
@@ -346,7 +476,7 @@ impl ShardCell {
         if !is_it || layout.deadline.has_passed(now) {
             return None;
         }
-        let to = scratch.0.get_mut(..layout.value_bytes)?;
+        let to = place(layout.value_bytes, flags)?;
         let item = Item {
             value: arena.optimistic_copy(layout.value_at(), to)?,
             kind: Kind::STRING,

@@ -132,13 +132,11 @@ pub fn meta_value(out: &mut Vec<u8>, value_bytes: usize) {
     number(out, value_bytes as u64);
 }
 
-/// Appends a complete meta response with nothing but a value: VA, its length, and its bytes.
+/// Appends the line of a meta response with nothing but a value, which follows: VA and its length.
 #[inline]
-pub fn meta_value_alone(out: &mut Vec<u8>, value: &[u8]) {
+pub fn meta_value_head(out: &mut Vec<u8>, value_bytes: usize) {
     out.extend_from_slice(b"VA");
-    length_line::append(out, b' ', value.len());
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
+    length_line::append(out, b' ', value_bytes);
 }
 
 /// Appends a flag with a number.
@@ -232,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn a_value_alone_looks_as_one_without_flags() {
+    fn the_line_of_a_value_alone_looks_as_one_without_flags() {
         let (mut out, mut alone) = (Vec::new(), Vec::new());
         meta_value(&mut out, 3);
-        out.extend_from_slice(b"\r\nabc\r\n");
-        meta_value_alone(&mut alone, b"abc");
+        out.extend_from_slice(b"\r\n");
+        meta_value_head(&mut alone, 3);
         assert_eq!(out, alone);
     }
 

@@ -33,17 +33,23 @@ pub(super) fn get(
     if let Some(key) = key
         && meta.has_only(PLAIN_FLAGS)
     {
+        if meta.has(b'v') && meta.has_only(SILENT_FLAGS) {
+            let out = output.bytes();
+            let begin = |out: &mut Vec<u8>, bytes, _| reply::meta_value_head(out, bytes);
+            if context.cache().append_copied(key, out, begin) {
+                context.counters.cmd_get.add(1);
+                context.counters.get_hits.add(1);
+                return out.extend_from_slice(b"\r\n");
+            }
+            return get_any(meta, Some(key), context, output);
+        }
         let mut scratch = Scratch::new();
         if let Some(item) = context.cache().get_copied(key, &mut scratch) {
             context.counters.cmd_get.add(1);
             context.counters.get_hits.add(1);
-            let (out, value) = (output.bytes(), item.value);
-            if !(meta.has(b'v') && meta.has_only(SILENT_FLAGS)) {
-                // A short value is copied.
-                hit(meta, &Found::plain(item), context, out);
-                return;
-            }
-            return reply::meta_value_alone(out, value);
+            // A short value is copied.
+            hit(meta, &Found::plain(item), context, output.bytes());
+            return;
         }
     }
     get_any(meta, key, context, output);

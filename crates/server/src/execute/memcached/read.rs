@@ -1,7 +1,7 @@
 //! Classic reads: get, gets, gat, gats.
 
 use cellar_engine::{
-    Deadline, Found, Handle, IndexHint, Intent, Item, Key, Kind, Lookup, Scratch, Snapshot,
+    Deadline, Found, Handle, IndexHint, Intent, Item, Key, Kind, Lookup, Snapshot,
 };
 use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
@@ -215,16 +215,14 @@ fn read_some(
 /// get of one key.
 #[inline(always)]
 fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) {
-    let mut scratch = Scratch::new();
-    if context.serves(key.bytes())
-        // Such an item is a string.
-        && let Some(item) = context.cache().get_copied(key, &mut scratch)
-    {
+    let out = output.bytes();
+    // Such an item is a string.
+    let begin = |out: &mut Vec<u8>, bytes, flags| {
+        reply::value_head(out, key.bytes(), flags, bytes, None);
+    };
+    if context.serves(key.bytes()) && context.cache().append_copied(key, out, begin) {
         context.counters.cmd_get.add(1);
         context.counters.get_hits.add(1);
-        let (out, value) = (output.bytes(), item.value);
-        reply::value_head(out, key.bytes(), item.flags, value.len(), None);
-        out.extend_from_slice(value);
         return out.extend_from_slice(b"\r\n");
     }
     plain_any(key, context, output);

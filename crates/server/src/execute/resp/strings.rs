@@ -20,7 +20,7 @@ pub(super) mod bit_operations;
 pub(super) mod bit_fields;
 pub(super) mod hyperloglog;
 
-use cellar_engine::{Change, Draft, Handle, Key, Kind, Scratch, SetOptions, Stored};
+use cellar_engine::{Change, Draft, Handle, Key, Kind, SetOptions, Stored};
 use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Proto, Reply, Verb};
 
@@ -70,14 +70,15 @@ pub(super) fn read_short(
     context: &Context<'_>,
     output: &mut Output,
 ) -> bool {
-    let mut scratch = Scratch::new();
+    let out = output.bytes();
     // Such an item is a string.
-    let Some(item) = context.cache().get_copied(key, &mut scratch) else {
+    let begin = |out: &mut Vec<u8>, bytes, _| Reply::new(out, proto).bulk_head(bytes);
+    if !context.cache().append_copied(key, out, begin) {
         return false;
-    };
+    }
+    Reply::new(out, proto).crlf();
     context.counters.cmd_get.add(1);
     context.counters.get_hits.add(1);
-    Reply::new(output.bytes(), proto).bulk(item.value);
     true
 }
 

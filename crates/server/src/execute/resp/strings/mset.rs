@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use cellar_engine::{Cache, DeleteOptions, KEY_BYTES_MAX, Key, Kind, SetOptions, Snapshot, Space};
+use cellar_engine::{
+    Cache, DeleteOptions, Item, KEY_BYTES_MAX, Key, Kind, SetOptions, Snapshot, Space, ValueSink,
+};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
@@ -183,7 +185,13 @@ fn read_some(
     output: &mut Output,
 ) -> usize {
     let (cache, observer) = (context.cache(), &context.state.observer);
-    let (mut read, mut answered) = (0, 0);
+    let (mut read, start) = (0, output.bytes().len());
+    let mut answer = MgetAnswer {
+        output,
+        proto: how.proto,
+        pinned_bytes: 0,
+        misses: 0,
+    };
     for group in keys.chunks(KEYS_TOGETHER_MAX) {
         // Before they are read, so that no change falls in between.
         if let Some(client) = &how.reader {
@@ -192,28 +200,58 @@ fn read_some(
                 observer.note_read(*key, cache);
             }
         }
-        let mut hits = 0;
-        cache.get_many(group, snapshot.as_deref_mut(), |_, item| {
-            let mut reply = Reply::new(output.bytes(), how.proto);
-            // Values that are not strings are null, too.
-            let Some(item) = item.filter(|item| item.kind == Kind::STRING) else {
-                return reply.null();
-            };
-            hits += 1;
-            answered += item.value.len();
-            let pinned = append_value(&mut reply, item);
-            output.push_line(pinned);
-        });
-        let counters = context.counters;
-        counters.cmd_get.add(group.len() as u64);
-        counters.get_hits.add(hits);
-        counters.get_misses.add(group.len() as u64 - hits);
+        cache.append_many(group, snapshot.as_deref_mut(), &mut answer);
         read += group.len();
+        let answered = answer.output.bytes().len() - start + answer.pinned_bytes;
         if answered >= ANSWER_BYTES_MAX {
             break;
         }
     }
+    let counters = context.counters;
+    counters.cmd_get.add(read as u64);
+    counters.get_hits.add(read as u64 - answer.misses);
+    counters.get_misses.add(answer.misses);
     read
+}
+
+/// The answer of an MGET, value by value.
+struct MgetAnswer<'o> {
+    output: &'o mut Output,
+    proto: Proto,
+    pinned_bytes: usize,
+    misses: u64,
+}
+
+impl ValueSink for MgetAnswer<'_> {
+    #[inline]
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        self.output.bytes()
+    }
+
+    #[inline]
+    fn begin(out: &mut Vec<u8>, value_bytes: usize) {
+        Reply::new(out, Proto::V2).bulk_head(value_bytes);
+    }
+
+    #[inline]
+    fn end(out: &mut Vec<u8>) {
+        Reply::new(out, Proto::V2).crlf();
+    }
+
+    fn take_other(&mut self, item: Option<Item<'_>>) {
+        let mut reply = Reply::new(self.output.bytes(), self.proto);
+        // Values that are not strings are null, too.
+        let Some(item) = item.filter(|item| item.kind == Kind::STRING) else {
+            self.misses += 1;
+            return reply.null();
+        };
+        let value_bytes = item.value.len();
+        let pinned = append_value(&mut reply, item);
+        if pinned.is_some() {
+            self.pinned_bytes += value_bytes;
+        }
+        self.output.push_line(pinned);
+    }
 }
 
 /// The keys and values of MSET and its relatives.
