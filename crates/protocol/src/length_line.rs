@@ -1,25 +1,46 @@
 //! Length line: a character, a decimal number and a line end, as both codecs begin their values.
 
+/// Numbers below this have a line in [`LINES`].
+const SHORT_MAX: usize = 1000;
+
+/// The lines of short numbers, first byte first, without the mark, for which the first byte is
+/// free. The last byte is the line's length.
+static LINES: [u64; SHORT_MAX] = {
+    let mut lines = [0; SHORT_MAX];
+    let mut number = 0;
+    while number < SHORT_MAX {
+        let digits = match number {
+            0..10 => 1,
+            10..100 => 2,
+            _ => 3,
+        };
+        let mut bytes = [0; 8];
+        let mut rest = number;
+        let mut at = digits;
+        while at > 0 {
+            bytes[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            at -= 1;
+        }
+        bytes[digits + 1] = b'\r';
+        bytes[digits + 2] = b'\n';
+        bytes[7] = digits as u8 + 3;
+        lines[number] = u64::from_le_bytes(bytes);
+        number += 1;
+    }
+    lines
+};
+
 /// Appends `mark`, `number` and a line end.
 #[inline]
 pub(crate) fn append(out: &mut Vec<u8>, mark: u8, number: usize) {
     // Most are short: these take no formatting.
-    let digit = |number: u32| b'0' + number as u8;
-    match number as u32 {
-        short @ 100..1000 if number < 1000 => {
-            let (hundreds, rest) = (short / 100, short % 100);
-            let (tens, ones) = (digit(rest / 10), digit(rest % 10));
-            out.extend_from_slice(&[mark, digit(hundreds), tens, ones, b'\r', b'\n']);
-        }
-        short @ 10..100 if number < 100 => {
-            let (tens, ones) = (digit(short / 10), digit(short % 10));
-            out.extend_from_slice(&[mark, tens, ones, b'\r', b'\n']);
-        }
-        short @ 0..10 if number < 10 => {
-            out.extend_from_slice(&[mark, digit(short), b'\r', b'\n']);
-        }
-        _ => append_long(out, mark, number),
-    }
+    let Some(&line) = LINES.get(number) else {
+        return append_long(out, mark, number);
+    };
+    let end = out.len() + (line >> 56) as usize;
+    out.extend_from_slice(&(line | u64::from(mark)).to_le_bytes());
+    out.truncate(end);
 }
 
 #[inline(never)]
