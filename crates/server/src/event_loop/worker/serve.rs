@@ -119,18 +119,19 @@ impl Worker {
             ..
         } = &mut self.batch;
         let mut steps = recycle(std::mem::take(kept));
-        let pass = self.common.state.exclusive_lock.enter(self.index);
-        let context = Context::new(&self.common.state, &self.counters, &pass);
-        let (cache, pause) = (&self.common.state.cache, &self.common.state.pause);
+        let (state, clock) = (&self.common.state, &self.common.clock);
+        let pass = state.exclusive_lock.enter(self.index);
+        let context = Context::new(state, &self.counters, &pass);
+        let (cache, pause) = (&state.cache, &state.pause);
         let mut paused = pause.in_force(Instant(self.now_ms));
-        let mut shares = Shares::new(time_slice, self.common.clock.us());
-        let most = self.common.state.budget.turn_bytes_max();
-        let (mut next, mut replied_bytes) = (0, 0);
+        let mut shares = Shares::new(time_slice);
+        let (mut next, mut replied_bytes, most) = (0, 0, state.budget.turn_bytes_max());
         loop {
-            next = decode_spans(arena, spans, next, &self.common.state, &mut steps);
+            next = decode_spans(arena, spans, next, state, &mut steps);
             let Some(last) = steps.last().map(|step| step.span) else {
                 break;
             };
+            shares.begin_list(next < spans.len(), || clock.us());
             for index in 0..steps.len() {
                 fetch_ahead(cache, &mut steps, index);
                 let step = &steps[index];
@@ -141,8 +142,7 @@ impl Worker {
                 let Some(connection) = self.table.get_mut(span.slot) else {
                     continue;
                 };
-                let is_quick = step.is_quick;
-                if !is_quick && shares.are_spent() && step.task.is_heavy() {
+                if !step.is_quick && shares.are_spent(|| clock.us()) && step.task.is_heavy() {
                     if time_slice.is_fresh {
                         span.stopped = true;
                         continue;
@@ -162,10 +162,10 @@ impl Worker {
                 }
                 run(&context, step, span, arena, connection, self.now_ms);
                 let link = &mut connection.link;
-                let is_answered = is_quick || !link.makes_room() && link.transfer().is_none();
+                let is_answered = step.is_quick || !link.makes_room() && link.transfer().is_none();
                 self.answered[span.protocol as usize] += u64::from(is_answered);
-                if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
-                    span.stopped |= shares.note(step.span, self.common.clock.us());
+                if !step.is_quick && (pass.take_heavy() | step.task.is_heavy()) {
+                    span.stopped |= shares.note(step.span, clock.us());
                     // It may have started a pause, or ended one.
                     paused = pause.in_force(Instant(self.now_ms));
                 }
@@ -178,7 +178,7 @@ impl Worker {
                     }
                 }
             }
-            spans[last].stopped |= shares.note(last, self.common.clock.us());
+            spans[last].stopped |= shares.end_list(last, || clock.us());
             steps.clear();
         }
         *kept = recycle(steps);

@@ -1,7 +1,7 @@
 //! Share: how long the requests of one connection may run in an iteration of the event loop.
 //!
-//! The clock is read after requests that do not take constant time, after those whose time depends
-//! on what is stored or requested, and after each list of steps. A connection that has used up its
+//! The clock is read before and after requests that do not take constant time, and around each list
+//! of steps that others follow. A connection that has used up its
 //! share keeps its other requests for the next iteration. In a long time slice each connection may
 //! run one such request, and one that has not begun waits for another iteration. So an iteration is
 //! hardly longer than its longest request, and short requests are answered in it.
@@ -65,28 +65,50 @@ impl TimeSlice {
 #[derive(Debug)]
 pub(super) struct Shares {
     time_slice: TimeSlice,
-    /// When the clock was read last.
-    seen_us: u64,
+    /// When the clock was read last; none if it was not yet.
+    seen_us: Option<u64>,
+    /// Whether another list of steps follows this one.
+    is_followed: bool,
     /// The span that is being executed.
     span: usize,
     used_us: u64,
 }
 
 impl Shares {
-    /// The shares of a batch that begins now.
-    pub(super) fn new(time_slice: TimeSlice, us: u64) -> Shares {
+    /// The shares of a batch, of which no time is known.
+    pub(super) fn new(time_slice: TimeSlice) -> Shares {
         Shares {
             time_slice,
-            seen_us: us,
+            seen_us: None,
+            is_followed: false,
             span: 0,
             used_us: 0,
         }
     }
 
-    /// Whether a request that may take long has to wait for another iteration.
+    /// Begins a list of steps; others of the batch may follow. The clock is read if the time counts
+    /// that they take.
     #[inline]
-    pub(super) fn are_spent(&self) -> bool {
-        self.time_slice.is_long(self.seen_us)
+    pub(super) fn begin_list(&mut self, is_followed: bool, us: impl FnOnce() -> u64) {
+        self.is_followed = is_followed;
+        if is_followed {
+            self.seen_us.get_or_insert_with(us);
+        }
+    }
+
+    /// Ends a list of steps, the last of which is of this span; returns whether the span's share is
+    /// used up.
+    #[inline]
+    pub(super) fn end_list(&mut self, span: usize, us: impl FnOnce() -> u64) -> bool {
+        self.is_followed && self.note(span, us())
+    }
+
+    /// Whether a request that may take long has to wait for another iteration. Its time counts, so
+    /// the clock is read if it was not.
+    #[inline]
+    pub(super) fn are_spent(&mut self, us: impl FnOnce() -> u64) -> bool {
+        let seen_us = *self.seen_us.get_or_insert_with(us);
+        self.time_slice.is_long(seen_us)
     }
 
     /// Records that a request of a span has ended; returns whether the span's share is used up.
@@ -94,8 +116,8 @@ impl Shares {
         if self.span != span {
             (self.span, self.used_us) = (span, 0);
         }
-        self.used_us += us.saturating_sub(self.seen_us);
-        self.seen_us = us;
+        self.used_us += us.saturating_sub(self.seen_us.unwrap_or(us));
+        self.seen_us = Some(us);
         self.used_us >= SHARE_US || self.time_slice.is_long(us)
     }
 }
@@ -106,22 +128,32 @@ mod tests {
 
     #[test]
     fn a_span_has_its_share_and_the_next_one_its_own() {
-        let mut shares = Shares::new(TimeSlice::of_fresh(100), 100);
+        let mut shares = Shares::new(TimeSlice::of_fresh(100));
+        shares.begin_list(true, || 100);
         assert!(!shares.note(0, 100 + SHARE_US - 1));
-        assert!(shares.note(0, 100 + SHARE_US));
+        assert!(shares.end_list(0, || 100 + SHARE_US));
         assert!(!shares.note(1, 100 + SHARE_US + 1));
         assert!(shares.note(1, 100 + 2 * SHARE_US));
     }
 
     #[test]
+    fn quick_requests_that_none_follow_need_no_clock() {
+        let mut shares = Shares::new(TimeSlice::of_fresh(100));
+        shares.begin_list(false, || panic!("the clock was read"));
+        assert!(!shares.end_list(0, || panic!("the clock was read")));
+        assert!(!shares.are_spent(|| 200));
+        assert!(shares.note(0, 200 + SHARE_US));
+    }
+
+    #[test]
     fn in_a_long_half_one_request_is_enough_and_who_has_not_begun_waits() {
-        let mut shares = Shares::new(TimeSlice::of_fresh(0), 0);
-        assert!(!shares.are_spent());
+        let mut shares = Shares::new(TimeSlice::of_fresh(0));
+        assert!(!shares.are_spent(|| 0));
         assert!(shares.note(0, LONG_SLICE_US));
-        assert!(shares.are_spent());
+        assert!(shares.are_spent(|| unreachable!("it was read")));
         assert!(shares.note(1, LONG_SLICE_US + 1));
-        let mut later = Shares::new(TimeSlice::of_fresh(0), LONG_SLICE_US + 3);
-        assert!(later.are_spent());
+        let mut later = Shares::new(TimeSlice::of_fresh(0));
+        assert!(later.are_spent(|| LONG_SLICE_US + 3));
         assert!(later.note(0, LONG_SLICE_US + 4));
     }
 
