@@ -32,6 +32,15 @@ pub struct Context<'s> {
     pub(in crate::execute) section: Option<&'s KeySection<'s>>,
 }
 
+/// The moment at which a step on several keys runs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::execute) enum Moment {
+    /// That of the event-loop iteration, as for a command on one key.
+    Iteration,
+    /// The present: for scripts and transactions, which may take long.
+    Present,
+}
+
 /// How a connection continues after a task, whatever its protocol.
 #[derive(Debug)]
 pub enum Flow {
@@ -312,16 +321,20 @@ impl<'s> Context<'s> {
     /// keys. As part of another step it just runs.
     pub(in crate::execute) fn on_keys<R>(
         &self,
-        wish: &Wish,
+        (wish, moment): (&Wish, Moment),
         run: impl FnOnce(Context<'_>) -> R,
     ) -> R {
+        let hold = || match moment {
+            Moment::Iteration => self.state.clock.hold_still(),
+            Moment::Present => self.state.clock.hold(),
+        };
         if self.is_in_step() {
-            let _held = self.state.clock.hold();
+            let _held = hold();
             return run(*self);
         }
         let section = KeySection::begin(self.cache(), wish);
         // After the claims: changes by other loops in these shards are earlier.
-        let _held = self.state.clock.hold();
+        let _held = hold();
         run(Context {
             section: Some(&section),
             ..*self

@@ -3,7 +3,8 @@
 //! Each event loop reads the machine's clock once per iteration and sets the engine's clock to it,
 //! so an operation on the cache needs no clock call. While all loops sleep the engine's time stands
 //! still; a loop refreshes it before it serves a client. It also stands still for a loop that
-//! executes a script or a transaction ([`LoopClock::hold`]): these see one moment.
+//! executes a script, a transaction ([`LoopClock::hold`]) or a command on several keys
+//! ([`LoopClock::hold_still`]): these see one moment.
 //!
 //! The engine's time never goes back, and a step of the wall clock does not move it. Unix times are
 //! converted by [`WallClock`], which holds the distance between the two.
@@ -165,12 +166,29 @@ impl LoopClock {
     #[must_use]
     pub fn hold(&self) -> HeldClock<'_> {
         if self.engine.is_held() {
-            return HeldClock(None);
+            return HeldClock::nested();
         }
         let (_, us) = self.refresh_us();
         self.engine.hold();
         HELD_US.set(us.max(1));
-        HeldClock(Some(self))
+        HeldClock::refreshing(self)
+    }
+
+    /// Stops the engine's clock for the calling thread where it is, at the time of the event-loop
+    /// iteration or a later one, until the result is dropped; a nested hold keeps the time.
+    ///
+    /// For single commands, which take as little time as any other one.
+    #[inline]
+    #[must_use]
+    pub fn hold_still(&self) -> HeldClock<'_> {
+        if self.engine.is_held() {
+            return HeldClock::nested();
+        }
+        self.engine.hold();
+        HeldClock {
+            clock: Some(self),
+            refreshes: false,
+        }
     }
 
     /// Stops the engine's clock for the calling thread, until the result is dropped, at a moment
@@ -178,7 +196,7 @@ impl LoopClock {
     #[must_use]
     pub fn hold_settled(&self) -> HeldClock<'_> {
         self.engine.hold_settled();
-        HeldClock(Some(self))
+        HeldClock::refreshing(self)
     }
 
     /// Microseconds since the clock's start.
@@ -191,14 +209,40 @@ impl LoopClock {
 
 /// Keeps the engine's clock where it is; see [`LoopClock::hold`].
 #[derive(Debug)]
-pub struct HeldClock<'c>(Option<&'c LoopClock>);
+pub struct HeldClock<'c> {
+    /// The clock; none if another one holds it for longer.
+    clock: Option<&'c LoopClock>,
+    /// Whether the clock moves to the present afterwards.
+    refreshes: bool,
+}
+
+impl<'c> HeldClock<'c> {
+    #[inline]
+    fn nested() -> HeldClock<'c> {
+        HeldClock {
+            clock: None,
+            refreshes: false,
+        }
+    }
+
+    #[inline]
+    fn refreshing(clock: &'c LoopClock) -> HeldClock<'c> {
+        HeldClock {
+            clock: Some(clock),
+            refreshes: true,
+        }
+    }
+}
 
 impl Drop for HeldClock<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(clock) = self.0 {
+        let Some(clock) = self.clock else {
+            return;
+        };
+        clock.engine.release();
+        if self.refreshes {
             HELD_US.set(0);
-            clock.engine.release();
             // Later work on this thread runs after the time that this took.
             clock.refresh();
         }
@@ -383,6 +427,26 @@ mod tests {
         drop(held);
         assert_eq!(engine.now(), Instant(107));
         assert_eq!(wall.unix_us(engine.now()), 1_107_000);
+    }
+
+    #[test]
+    fn a_clock_that_is_held_still_reads_no_other_one() {
+        let clock = LoopClock::stopped_at(1_000);
+        let engine = clock.engine();
+        clock.advance_ms(7);
+        let Source::Stopped(source) = &*clock.source else {
+            panic!("the clock is stopped");
+        };
+        source.fetch_add(50_000, Ordering::Relaxed);
+        let held = clock.hold_still();
+        let nested = clock.hold();
+        assert_eq!(engine.now(), Instant(7));
+        clock.refresh();
+        drop(nested);
+        assert_eq!(engine.now(), Instant(7));
+        source.fetch_add(50_000, Ordering::Relaxed);
+        drop(held);
+        assert_eq!(engine.now(), Instant(57));
     }
 
     #[test]

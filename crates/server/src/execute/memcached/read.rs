@@ -7,7 +7,7 @@ use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
 use smallvec::SmallVec;
 
-use crate::execute::context::{Context, Flow, Unfinished};
+use crate::execute::context::{Context, Flow, Moment, Unfinished};
 use crate::execute::section::Wish;
 use crate::net::output::{Output, PINNED_VALUE_BYTES_MIN};
 
@@ -95,7 +95,9 @@ fn as_step(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> 
     let mut wish = Wish::of(if changes { Intent::Write } else { Intent::Read });
     let hashed = Words::of(keys).map(|word| context.key(word));
     hashed.for_each(|key| cache.want(&mut wish.shards, key));
-    context.on_keys(&wish, |context| resume(keys, how, (context, None), output))
+    context.on_keys((&wish, Moment::Iteration), |context| {
+        resume(keys, how, (context, None), output)
+    })
 }
 
 /// Reads keys, unless another loop changes one of their shards meanwhile.

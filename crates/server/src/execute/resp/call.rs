@@ -17,7 +17,7 @@ use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::clients::tracking::as_one_step;
 use crate::config::limits::REPLY_BYTES_MAX;
 use crate::config::protocol::Protocol;
-use crate::execute::context::{Context, Flow};
+use crate::execute::context::{Context, Flow, Moment};
 use crate::execute::section::{Reach, Wish, keys_of};
 use crate::net::output::Output;
 
@@ -109,7 +109,7 @@ impl<'c> Call<'c> {
             }
             _ => return self.exclusively(ExclusiveReason::Command, run),
         }
-        self.on_keys(&wish, run)
+        self.on_keys((&wish, Moment::Iteration), run)
     }
 
     /// The same of these keys.
@@ -125,12 +125,16 @@ impl<'c> Call<'c> {
         let mut wish = Wish::of(self.intent());
         keys.iter()
             .for_each(|&key| cache.want(&mut wish.shards, key));
-        self.on_keys(&wish, run)
+        self.on_keys((&wish, Moment::Iteration), run)
     }
 
     /// The same of the keys of a wish.
-    pub(super) fn on_keys<R>(&mut self, wish: &Wish, run: impl FnOnce(&mut Call<'_>) -> R) -> R {
-        self.context.on_keys(wish, |context| {
+    pub(super) fn on_keys<R>(
+        &mut self,
+        at: (&Wish, Moment),
+        run: impl FnOnce(&mut Call<'_>) -> R,
+    ) -> R {
+        self.context.on_keys(at, |context| {
             let mut call = Call {
                 command: self.command,
                 args: self.args,

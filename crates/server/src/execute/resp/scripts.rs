@@ -23,6 +23,7 @@ use self::calls::Caller;
 use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::config::limits::SCRIPT_ARGUMENT_BYTES_MAX;
 use crate::config::parameters::REDIS_VERSION;
+use crate::execute::context::Moment;
 use crate::execute::section::{KeySection, Wish};
 use crate::state::State;
 use crate::system::clock::Stopwatch;
@@ -166,7 +167,7 @@ fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(),
             keys.for_each(|key| cache.want(&mut wish.shards, key));
         }
         let mut ran_ms = 0;
-        let result = call.on_keys(&wish, |call| {
+        let result = call.on_keys((&wish, Moment::Present), |call| {
             let watch = Stopwatch::start();
             let result = run_once(call, run, may_write);
             let section = call.context.section;

@@ -17,7 +17,7 @@ use super::session::queue::Transaction;
 use super::{run, scripts, slots};
 use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::config::limits::{CHECKED_REPLY_BYTES_MIN, REPLY_BYTES_MAX};
-use crate::execute::context::Context;
+use crate::execute::context::{Context, Moment};
 use crate::execute::section::{Reach, Wish, keys_of};
 use crate::state::State;
 use crate::system::clock::Stopwatch;
@@ -90,7 +90,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         DONE
     };
     match wish_of(&transaction, call) {
-        Some(wish) => call.on_keys(&wish, run),
+        Some(wish) => call.on_keys((&wish, Moment::Present), run),
         None => call.exclusively(ExclusiveReason::Transaction, run),
     }
 }
