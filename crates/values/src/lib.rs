@@ -30,6 +30,7 @@ mod ordered; // members by key
 mod sequence; // elements by position
 mod check; // whether a value is sound
 mod packed; // few members
+mod integers; // few members of a set, all of them integers
 mod pending; // changes that a command sees before they are made
 mod collection; // the common part of hashes, sets and sorted sets
 mod field; // a hash's field
@@ -49,6 +50,7 @@ pub use digest::Hasher;
 pub use edit::{Collision, Edit};
 pub use entry::{Entry, Form, Text};
 pub use hash::{Hash, Hashes};
+pub use integers::Member;
 pub use list::List;
 pub use ordered::score_key;
 pub use page::Tree;

@@ -1,5 +1,7 @@
 //! Set: members without anything else, or with a deadline.
 //!
+//! A small set of integers has them as numbers ([`Integers`]).
+//!
 //! A set whose members never had deadlines has nothing beside them. The first deadline makes a hash
 //! without values of it: a small one is written anew, and pages stay as they are. A small set of
 //! whose deadlines none is left becomes a plain set again.
@@ -16,6 +18,7 @@ use crate::edit::Edit;
 use crate::entry::Form;
 use crate::field::Fields;
 use crate::hash::{Hash, OWN_AT, raw};
+use crate::integers::{self, Integers, Member};
 use crate::packed::{Packed, Shape};
 use crate::page::Tree;
 use crate::pending::{Op, OpKind};
@@ -72,8 +75,21 @@ pub struct Set<'v> {
 #[derive(Debug)]
 enum Held<'v> {
     Plain(Members<'v, Bare>),
+    /// Few members, all of them integers.
+    Integers(Integers<'v>),
     /// Fields of a hash, without values: the members may have deadlines.
     Timed(Hash<'v>),
+}
+
+impl<'v> Held<'v> {
+    /// The members of a value that never had deadlines.
+    #[inline]
+    fn untimed(value: &'v [u8]) -> Held<'v> {
+        match value[0] {
+            integers::FORM => Held::Integers(Integers::read(value)),
+            _ => Held::Plain(Members::read(value, value)),
+        }
+    }
 }
 
 /// Whether members of the set that a value contains may have deadlines: such a set is a hash
@@ -134,7 +150,7 @@ impl<'v> Set<'v> {
         let held = if is_timed(value) {
             Held::Timed(Hash::view(value, now))
         } else {
-            Held::Plain(Members::read(value, value))
+            Held::untimed(value)
         };
         Set {
             own: Deadline::NEVER,
@@ -146,11 +162,19 @@ impl<'v> Set<'v> {
 
     /// A set with these members, which no key has yet.
     pub(crate) fn of_members(members: Members<'v, Bare>) -> Set<'v> {
+        let integers = match &members {
+            Members::Packed(packed) => Integers::of(packed.iter().map(|entry| entry.member)),
+            _ => None,
+        };
+        Set::of(integers.map_or(Held::Plain(members), Held::Integers))
+    }
+
+    fn of(held: Held<'v>) -> Set<'v> {
         Set {
             own: Deadline::NEVER,
             now: Instant(0),
             is_changed: false,
-            held: Held::Plain(members),
+            held,
         }
     }
 
@@ -175,6 +199,7 @@ impl<'v> Set<'v> {
     pub fn len(&self) -> usize {
         match &self.held {
             Held::Plain(members) => members.len(),
+            Held::Integers(integers) => integers.len(),
             Held::Timed(hash) => hash.len(),
         }
     }
@@ -191,6 +216,7 @@ impl<'v> Set<'v> {
     pub fn has(&self, member: &[u8]) -> bool {
         let members = match &self.held {
             Held::Plain(members) => members,
+            Held::Integers(integers) => return integers.has(member),
             Held::Timed(hash) => return hash.deadline(member).is_some(),
         };
         if let Some(op) = members.pending().and_then(|pending| pending.find(member)) {
@@ -208,18 +234,18 @@ impl<'v> Set<'v> {
     #[must_use]
     pub fn deadline(&self, member: &[u8]) -> Option<Deadline> {
         match &self.held {
-            Held::Plain(_) => self.has(member).then_some(Deadline::NEVER),
             Held::Timed(hash) => hash.deadline(member),
+            _ => self.has(member).then_some(Deadline::NEVER),
         }
     }
 
     /// All members, without what is pending.
-    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    pub fn iter(&self) -> impl Iterator<Item = Member<'_>> {
         self.iter_from(0).map(|(member, _)| member)
     }
 
     /// The members from a place on, each with the place behind it; the first place is zero.
-    pub fn iter_from(&self, at: usize) -> impl Iterator<Item = (Cow<'_, [u8]>, usize)> {
+    pub fn iter_from(&self, at: usize) -> impl Iterator<Item = (Member<'_>, usize)> {
         let mut at = at;
         std::iter::from_fn(move || {
             let (member, next) = self.member_at(at)?;
@@ -231,23 +257,24 @@ impl<'v> Set<'v> {
     /// The member at a position and the position after it; the first position is zero. Cost: does
     /// not depend on the number of members, but on how many expired ones stand there.
     #[must_use]
-    pub fn member_at(&self, at: usize) -> Option<(Cow<'_, [u8]>, usize)> {
+    pub fn member_at(&self, at: usize) -> Option<(Member<'_>, usize)> {
         let members = match &self.held {
             Held::Plain(members) => members,
+            Held::Integers(integers) => return Some((integers.nth(at)?, at + 1)),
             Held::Timed(hash) => {
                 let (field, next) = hash.iter_from(at).next()?;
-                return Some((field.name, next));
+                return Some((field.name.into(), next));
             }
         };
         if let Members::Packed(packed) = members {
             return (at < packed.bytes()).then(|| {
                 let entry = packed.entry(at);
-                (Cow::Borrowed(entry.member), entry.end)
+                (entry.member.into(), entry.end)
             });
         }
         let view = members.view()?;
         let (entry, next) = view.entry_at(Tree::First, at)?;
-        Some((view.bytes_of(entry.text()), next))
+        Some((view.bytes_of(entry.text()).into(), next))
     }
 
     /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
@@ -255,6 +282,10 @@ impl<'v> Set<'v> {
     pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(&[u8])) -> u64 {
         let members = match &self.held {
             Held::Plain(members) => members,
+            Held::Integers(integers) => {
+                integers.iter().for_each(|member| show(&member));
+                return 0;
+            }
             Held::Timed(hash) => return hash.scan(cursor, count, |field| show(&field.name)),
         };
         match (members, members.view()) {
@@ -272,25 +303,23 @@ impl<'v> Set<'v> {
     /// The member of a rank in the order of [`Set::iter`]. Cost: O(log n), more if members have
     /// expired that are still stored.
     #[must_use]
-    pub fn nth(&self, rank: usize) -> Option<Cow<'_, [u8]>> {
+    pub fn nth(&self, rank: usize) -> Option<Member<'_>> {
         let members = match &self.held {
             Held::Plain(members) => members,
-            Held::Timed(hash) => return hash.nth(rank).map(|field| field.name),
+            Held::Integers(integers) => return integers.nth(rank),
+            Held::Timed(hash) => return hash.nth(rank).map(|field| field.name.into()),
         };
         if let Members::Packed(packed) = members {
-            return packed
-                .iter()
-                .nth(rank)
-                .map(|entry| Cow::Borrowed(entry.member));
+            return packed.iter().nth(rank).map(|entry| entry.member.into());
         }
         let view = members.view()?;
         let spot = view.settled(view.at(Tree::First, rank))?;
-        Some(view.bytes_of(view.entry(spot).text()))
+        Some(view.bytes_of(view.entry(spot).text()).into())
     }
 
     /// Some member, each as likely as the others.
     #[must_use]
-    pub fn random(&self) -> Option<Cow<'_, [u8]>> {
+    pub fn random(&self) -> Option<Member<'_>> {
         let len = self.len();
         if len == 0 {
             None
@@ -302,11 +331,21 @@ impl<'v> Set<'v> {
     /// Whether all members are integers.
     #[must_use]
     pub fn is_of_integers(&self) -> bool {
-        self.iter().all(|member| is_integer(&member))
+        match &self.held {
+            Held::Integers(_) => true,
+            _ => self.iter().all(|member| is_integer(&member)),
+        }
     }
 
     /// Adds a member; whether it is new. One that is there keeps its deadline.
     pub fn add(&mut self, member: &[u8]) -> bool {
+        if let Held::Integers(integers) = &mut self.held {
+            if let Some(is_new) = integers.add(member) {
+                self.is_changed |= is_new;
+                return is_new;
+            }
+            self.held = Held::Plain(texts(integers));
+        }
         let (is_there, place) = self.seen(member);
         if is_there {
             return false;
@@ -315,6 +354,7 @@ impl<'v> Set<'v> {
         let members = match &mut self.held {
             Held::Plain(members) => members,
             Held::Timed(hash) => return hash.set(member, &[], Deadline::NEVER),
+            Held::Integers(_) => unreachable!("they have become texts"),
         };
         members.unpack_if_large(member.len(), Bare::FORMS, |out, entry| {
             Op::put(entry.member, &[], None, true).write(out);
@@ -334,7 +374,7 @@ impl<'v> Set<'v> {
     fn seen(&self, member: &[u8]) -> (bool, Option<Place>) {
         let place = match &self.held {
             Held::Plain(members) => members.place_of(member),
-            Held::Timed(_) => None,
+            _ => None,
         };
         match place {
             Some(found) => (found.found.is_some(), place),
@@ -344,7 +384,7 @@ impl<'v> Set<'v> {
 
     /// Adds a member with this deadline, or gives it to one that is there.
     pub fn put(&mut self, member: &[u8], deadline: Deadline) {
-        if deadline == Deadline::NEVER && matches!(self.held, Held::Plain(_)) {
+        if deadline == Deadline::NEVER && !matches!(self.held, Held::Timed(_)) {
             self.add(member);
             return;
         }
@@ -372,23 +412,30 @@ impl<'v> Set<'v> {
 
     /// The set as a hash without values, which it becomes if it is none.
     fn as_timed(&mut self) -> &mut Hash<'v> {
-        if let Held::Plain(members) = &mut self.held {
-            let hash = match members {
-                Members::Paged(view, pending) => {
-                    Hash::of_pages((*view, std::mem::take(pending)), self.own, self.now)
-                }
-                _ => self.copied(),
-            };
+        let hash = match &mut self.held {
+            Held::Timed(_) => None,
+            Held::Plain(Members::Paged(view, pending)) => {
+                let pages = (*view, std::mem::take(pending));
+                Some(Hash::of_pages(pages, self.own, self.now))
+            }
+            _ => Some(self.copied()),
+        };
+        if let Some(hash) = hash {
             self.held = Held::Timed(hash);
         }
         match &mut self.held {
             Held::Timed(hash) => hash,
-            Held::Plain(_) => unreachable!("it has become one"),
+            _ => unreachable!("it has become one"),
         }
     }
 
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
+        if let Held::Integers(integers) = &mut self.held {
+            let was_there = integers.remove(member);
+            self.is_changed |= was_there;
+            return was_there;
+        }
         let (is_there, place) = self.seen(member);
         if !is_there {
             return false;
@@ -397,6 +444,7 @@ impl<'v> Set<'v> {
         match &mut self.held {
             Held::Plain(members) => members.remove(member, place),
             Held::Timed(hash) => _ = hash.remove(member),
+            Held::Integers(_) => {}
         }
         true
     }
@@ -433,10 +481,10 @@ impl<'v> Set<'v> {
         let mut ranks = fastrand::choose_multiple(0..len, count.min(len));
         ranks.sort_unstable();
         let popped: Vec<Vec<u8>> = if ranks.len() == len {
-            self.iter().map(Cow::into_owned).collect()
+            self.iter().map(Member::into_owned).collect()
         } else {
             let members = ranks.iter().filter_map(|&rank| self.nth(rank));
-            members.map(Cow::into_owned).collect()
+            members.map(Member::into_owned).collect()
         };
         for member in popped {
             show(&member);
@@ -448,10 +496,7 @@ impl<'v> Set<'v> {
 /// Whether a text is an integer of 64 bits as it would be written.
 #[must_use]
 pub fn is_integer(text: &[u8]) -> bool {
-    let number: Option<i64> = std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| text.parse().ok());
-    number.is_some_and(|number| itoa::Buffer::new().format(number).as_bytes() == text)
+    integers::integer(text).is_some()
 }
 
 impl Expiring for Set<'_> {
@@ -475,7 +520,7 @@ impl<'v> Collection<'v> for Set<'v> {
         Set {
             own: deadline,
             now,
-            ..Set::of_members(Members::empty())
+            ..Set::of(Held::Integers(Integers::empty()))
         }
     }
 
@@ -483,7 +528,7 @@ impl<'v> Collection<'v> for Set<'v> {
         let held = if is_timed(value) {
             Held::Timed(Hash::open(value, deadline, now).of_set())
         } else {
-            Held::Plain(Members::read(value, value))
+            Held::untimed(value)
         };
         Set {
             own: deadline,
@@ -499,8 +544,8 @@ impl<'v> Collection<'v> for Set<'v> {
 
     fn take_expired(&mut self) -> Vec<Vec<u8>> {
         match &mut self.held {
-            Held::Plain(_) => Vec::new(),
             Held::Timed(hash) => hash.take_expired(),
+            _ => Vec::new(),
         }
     }
 
@@ -510,14 +555,15 @@ impl<'v> Collection<'v> for Set<'v> {
 
     fn next_deadline(&self) -> Deadline {
         match &self.held {
-            Held::Plain(_) => Deadline::NEVER,
             Held::Timed(hash) => hash.next_deadline(),
+            _ => Deadline::NEVER,
         }
     }
 
     fn is_heavy(&self) -> bool {
         match &self.held {
             Held::Plain(members) => members.is_heavy(),
+            Held::Integers(_) => false,
             Held::Timed(hash) => hash.is_heavy(),
         }
     }
@@ -525,6 +571,10 @@ impl<'v> Collection<'v> for Set<'v> {
     fn finish(mut self, scratch: &mut Vec<u8>) -> Change {
         let members = match self.held {
             Held::Plain(ref mut members) => members,
+            Held::Integers(integers) => {
+                integers.write(scratch);
+                return store(SET, self.own);
+            }
             Held::Timed(hash) => return finish_timed(hash, scratch),
         };
         if let Some(copy) = members.bytes_to_repack() {
@@ -546,11 +596,26 @@ const APPLY_TIMED: Apply = Apply(|value, bytes| {
     apply_all::<Fields>(value, ops);
 });
 
-/// Writes a plain set of few members.
+/// Writes a set of few members without deadlines.
 fn pack<'m>(members: impl Iterator<Item = Cow<'m, [u8]>>, scratch: &mut Vec<u8>) {
+    let members: Vec<Cow<'m, [u8]>> = members.collect();
+    if let Some(integers) = Integers::of(members.iter().map(|member| &**member)) {
+        return integers.write(scratch);
+    }
     let mut packed: Packed<'_, Bare> = Packed::empty();
-    members.for_each(|member| packed.push(&member, &[&[]; 3]));
+    for member in members {
+        packed.push(&member, &[&[]; 3]);
+    }
     packed.write(scratch);
+}
+
+/// The same members as texts.
+fn texts(integers: &Integers<'_>) -> Members<'static, Bare> {
+    let mut packed = Packed::empty();
+    for member in integers.iter() {
+        packed.push(&member, &[&[]; 3]);
+    }
+    Members::Packed(packed)
 }
 
 /// What the cache is to do with a set that is a hash.

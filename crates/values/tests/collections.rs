@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cellar_engine::{Change, Deadline, Instant};
 use cellar_values::{
-    Collection, Family, Hash, Hashes, Lookups, Set, Sets, SortedSet, SortedSets, is_paged, set,
+    Collection, Family, Hash, Hashes, Lookups, Member, Set, Sets, SortedSet, SortedSets, is_paged,
+    set,
 };
 use fastrand::Rng;
 
@@ -217,7 +218,7 @@ fn a_set_is_a_set_whose_members_expire() {
                     .iter()
                     .all(|(member, its)| set.deadline(member) == Some(*its))
             );
-            let shown: HashSet<_> = set.iter().map(|member| member.into_owned()).collect();
+            let shown: HashSet<_> = set.iter().map(Member::into_owned).collect();
             assert_eq!(shown, model.keys().cloned().collect());
             let mut scanned = HashSet::new();
             set.scan(0, usize::MAX, |member| _ = scanned.insert(member.to_vec()));
@@ -245,6 +246,61 @@ fn a_set_is_a_set_whose_members_expire() {
 
 #[test]
 fn a_set_is_a_set() {
+    check_sets(name);
+}
+
+#[test]
+fn a_set_of_integers_is_a_set() {
+    check_sets(|rng, names| {
+        let number = i64::from(rng.u32(..names));
+        // Of one to eight bytes; some of the sets have a member that is no integer for a while.
+        let number = match names {
+            5 => number << (number * 12),
+            140 => number - 70,
+            _ => number * 40_000,
+        };
+        if names != 140 && rng.u32(..500) == 0 {
+            return format!("0{number}").into_bytes();
+        }
+        number.to_string().into_bytes()
+    });
+}
+
+#[test]
+fn integers_that_were_stored_as_texts_are_members() {
+    let texts = ["17", "-4", "300"];
+    let entries = texts.iter().flat_map(|text| {
+        let head = u8::try_from(text.len() * 2).unwrap();
+        [&[head], text.as_bytes()].concat()
+    });
+    let bytes: Vec<u8> = [0, 3, 0, 0, 0].into_iter().chain(entries).collect();
+    let mut value = Some((bytes, Deadline::NEVER));
+    let set = Set::view(&value.as_ref().unwrap().0, Instant(0));
+    assert!(set.is_of_integers() && texts.iter().all(|text| set.has(text.as_bytes())));
+    change::<Sets>(&mut value, Instant(0), |set| {
+        assert!(set.add(b"5") && !set.add(b"17") && set.remove(b"-4"));
+    });
+    let set = Set::view(&value.as_ref().unwrap().0, Instant(0));
+    let shown: HashSet<_> = set.iter().map(Member::into_owned).collect();
+    assert_eq!(shown, HashSet::from(["17", "300", "5"].map(Vec::from)));
+}
+
+#[test]
+fn few_integers_take_the_bytes_of_the_widest_one() {
+    let numbers: Vec<String> = (0..200)
+        .map(|number| (number * 5_000).to_string())
+        .collect();
+    let bytes = set_of(numbers.iter().map(String::as_bytes));
+    assert_eq!(bytes.len(), 2 + 200 * 3);
+    let texts: Vec<&[u8]> = [&b"m"[..]]
+        .into_iter()
+        .chain(numbers.iter().map(String::as_bytes))
+        .collect();
+    assert!(set_of(texts).len() > 200 * 7);
+}
+
+/// Compares random sets of members from `draw`, which gets how many there are, with a model.
+fn check_sets(draw: impl Fn(&mut Rng, u32) -> Vec<u8>) {
     for seed in 0..4 {
         let mut rng = Rng::with_seed(seed);
         let names = [5, 140, 300, 3_000][seed as usize];
@@ -256,7 +312,7 @@ fn a_set_is_a_set() {
             let changes = if rng.u32(..20) == 0 { 50 } else { 1 };
             change::<Sets>(&mut value, Instant(0), |set| {
                 for _ in 0..changes {
-                    let member = name(&mut rng, names);
+                    let member = draw(&mut rng, names);
                     if rng.u32(..10) < adds {
                         assert_eq!(set.add(&member), model.insert(member.clone()));
                     } else {

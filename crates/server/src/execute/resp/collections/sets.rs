@@ -3,8 +3,6 @@
 //! Source: redis.io/docs/latest/commands, group "set". Several sets at once: set_algebra.rs.
 //! Deadlines of members: set_expiry.rs.
 
-use std::borrow::Cow;
-
 use cellar_engine::Handle;
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
@@ -17,7 +15,7 @@ use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::collections::member_scan;
 use crate::keyspace::kind;
-use cellar_values::{Set, Sets};
+use cellar_values::{Member, Set, Sets};
 
 /// The set of the first key.
 pub(super) fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
@@ -123,7 +121,7 @@ pub(in crate::execute::resp) fn spop(call: &mut Call<'_>) -> Outcome {
     let edited = call.edit::<Sets, _>(call.first_key()?, |set| {
         let mut drawn = Arguments::default();
         if count.is_none_or(|count| count == 1) {
-            let Some(member) = set.random().map(Cow::into_owned) else {
+            let Some(member) = set.random().map(Member::into_owned) else {
                 return Ok(drawn);
             };
             drawn.extend(&[&*member]);

@@ -50,7 +50,10 @@ impl<'a> Elements<'a> {
                 let place = if place == 0 { list.place(0) } else { place };
                 list.element(place)
             }
-            Elements::Set(set) => set.member_at(place),
+            Elements::Set(set) => {
+                let (member, next) = set.member_at(place)?;
+                Some((member.into_cow(), next))
+            }
             Elements::Sorted(set) => {
                 let (member, _, next) = set.member_at(place)?;
                 Some((member, next))
