@@ -1,6 +1,7 @@
 //! Field: one of a hash, packed or in pages, and how its deadline is written.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use cellar_engine::{Apply, Deadline, Instant, ValueBytes};
 
@@ -137,6 +138,30 @@ impl Wrapping {
     }
 }
 
+/// The deadline of a packed field: the end of its payload, if its first bit says so.
+#[inline]
+pub(crate) fn packed_deadline(entry: &packed::Entry<'_>) -> Deadline {
+    let payload = entry.payload;
+    match payload[0] & 1 {
+        1 => deadline_at(payload, payload.len() - 8),
+        _ => Deadline::NEVER,
+    }
+}
+
+/// Gives a packed field another deadline; its value stays where it is.
+pub(crate) fn retime(
+    packed: &mut Packed<'_, Fields>,
+    (payload, is_timed): (Range<usize>, bool),
+    deadline: Deadline,
+) {
+    let kept = payload.len() - if is_timed { 8 } else { 0 };
+    let wrapping = Wrapping::of(&[], deadline);
+    // The lowest bit of the number that comes first says whether a deadline follows.
+    let first = packed.byte(payload.start) & !1 | u8::from(wrapping.is_timed);
+    let [_, _, end] = wrapping.around(&[]);
+    packed.replace_end(payload, kept, first, end);
+}
+
 /// The deadline of an entry of the second tree.
 pub(crate) fn deadline_of_key(entry: entry::Entry<'_>) -> Deadline {
     let key = entry.lead().try_into().expect("a key has eight bytes");
@@ -166,7 +191,7 @@ pub(crate) fn deadline_at(bytes: &[u8], at: usize) -> Deadline {
 
 /// The earliest deadline of a field, and the latest.
 pub(crate) fn span_of(packed: &Packed<'_, Fields>) -> (Deadline, Deadline) {
-    let mut deadlines = packed.iter().map(|entry| Field::of(entry).deadline);
+    let mut deadlines = packed.iter().map(|entry| packed_deadline(&entry));
     let first = deadlines.next().unwrap_or(Deadline::NEVER);
     deadlines.fold((first, first), |(earliest, latest), deadline| {
         (earliest.min(deadline), latest.max(deadline))

@@ -27,8 +27,8 @@ use crate::collection::{Collection, Expiring, Family, HASH, Members, Rules, Seen
 use crate::entry::Form;
 pub use crate::field::{Field, raw};
 use crate::field::{
-    Fields, SET_FORMS, Wrapping, deadline_at, deadline_of, deadline_of_key, first_of, span_of,
-    tail_of,
+    Fields, SET_FORMS, Wrapping, deadline_at, deadline_of, deadline_of_key, first_of,
+    packed_deadline, retime, span_of, tail_of,
 };
 use crate::packed::Packed;
 use crate::page::Tree;
@@ -218,7 +218,7 @@ impl<'v> Hash<'v> {
     fn seen(&self, name: &[u8]) -> (Option<Deadline>, Option<Place>) {
         if let Members::Packed(packed) = &self.members {
             let found = packed.find(name);
-            return (found.map(|entry| Field::of(entry).deadline), None);
+            return (found.map(|entry| packed_deadline(&entry)), None);
         }
         let Seen { tail, place } = self.members.seen(name);
         (tail.map(deadline_of), place)
@@ -358,7 +358,7 @@ impl<'v> Hash<'v> {
             let payload = Wrapping::of(value, deadline);
             self.earliest = self.earliest.min(deadline);
             let found = packed.find(name);
-            let found = found.map(|entry| (entry.at, Field::of(entry).deadline));
+            let found = found.map(|entry| (entry.at, packed_deadline(&entry)));
             match found {
                 Some((at, _)) => packed.replace(at, &payload.around(value)),
                 None => packed.push(name, &payload.around(value)),
@@ -390,19 +390,23 @@ impl<'v> Hash<'v> {
 
     /// Gives a field that is there another deadline.
     pub fn retime(&mut self, name: &[u8], deadline: Deadline) {
+        if let Members::Packed(packed) = &mut self.members {
+            let Some(entry) = packed.find(name) else {
+                return;
+            };
+            let old = packed_deadline(&entry);
+            if old != deadline {
+                let payload = entry.end - entry.payload.len()..entry.end;
+                retime(packed, (payload, old != Deadline::NEVER), deadline);
+                self.is_changed = true;
+                self.earliest = self.earliest.min(deadline);
+            }
+            return;
+        }
         if self.stored_deadline(name).is_none_or(|old| old == deadline) {
             return;
         }
         self.is_changed = true;
-        if let Members::Packed(packed) = &mut self.members {
-            self.earliest = self.earliest.min(deadline);
-            if let Some(entry) = packed.find(name) {
-                let (at, value) = (entry.at, Field::of(entry).value.into_owned());
-                let payload = Wrapping::of(&value, deadline);
-                packed.replace(at, &payload.around(&value));
-            }
-            return;
-        }
         self.members.apply(&Op {
             kind: OpKind::SetTail,
             member: name,

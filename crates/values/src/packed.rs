@@ -68,6 +68,11 @@ impl<'v, S: Shape> Packed<'v, S> {
         self.entries.len()
     }
 
+    /// The byte at an offset.
+    pub(crate) fn byte(&self, at: usize) -> u8 {
+        self.entries[at]
+    }
+
     #[inline]
     pub(crate) fn entry(&self, at: usize) -> Entry<'_> {
         let bytes = &self.entries[..];
@@ -149,6 +154,19 @@ impl<'v, S: Shape> Packed<'v, S> {
     pub(crate) fn replace(&mut self, at: usize, payload: &[&[u8]; 3]) {
         let entry = self.entry(at);
         self.exchange(entry.end - entry.payload.len()..entry.end, payload);
+    }
+
+    /// Replaces the bytes of an entry's payload behind so many that it keeps, of which the first
+    /// becomes another one.
+    pub(crate) fn replace_end(
+        &mut self,
+        payload: Range<usize>,
+        kept: usize,
+        first: u8,
+        end: &[u8],
+    ) {
+        self.exchange(payload.start + kept..payload.end, &[end]);
+        self.entries.to_mut()[payload.start] = first;
     }
 
     /// Removes the entry at an offset.
