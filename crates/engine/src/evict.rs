@@ -12,12 +12,13 @@
 //! a victim at once, and then it copies at most one segment.
 //!
 //! Invariant: a victim's live items all lie at or behind the cursor.
-//! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
+//! Why: docs/decisions/0005, 0012 and 0100. Tests: tests/evict.rs, tests/compress.rs.
 
 mod packing; // which segments are compressed before an eviction
 pub(crate) mod background; // eviction's part of background maintenance
 pub(crate) mod room; // memory that is reclaimed for one value
 
+use self::packing::{PLAIN_FREQUENCY, may_stay_plain, stays_plain};
 use self::room::NO_EXTENT;
 use crate::clock::Instant;
 use crate::compaction::{CompactionScan, all_dead};
@@ -594,8 +595,15 @@ impl Reclaimer {
         let queue = store.log().segment(victim.segment).queue;
         let frequency = store.frequency(located);
         let (memory, bytes) = (store.log().resident_bytes(), located.layout.total_bytes());
-        let reads_needed = reads_needed(queue, bytes, memory, store.all_items());
+        let mut reads_needed = reads_needed(queue, bytes, memory, store.all_items());
+        let may_stay_plain = frequency > 0 && may_stay_plain(store, victim, located);
+        if may_stay_plain {
+            // It becomes shorter before it is looked at again.
+            reads_needed = 1;
+        }
+        let stays_plain = may_stay_plain && stays_plain(store, victim, frequency);
         let (queue, frequency) = match (victim.purpose, queue) {
+            (Purpose::Evict, _) if stays_plain => (queue, PLAIN_FREQUENCY),
             (Purpose::Compact | Purpose::Expire | Purpose::Pack, queue) => (queue, frequency),
             (Purpose::Evict, _) if frequency < reads_needed => {
                 if queue == Queue::Small {
@@ -612,16 +620,16 @@ impl Reclaimer {
             store.requeue(located, queue, frequency);
             return true;
         }
+        let form = self.form(stays_plain);
         if allowance.is_maintenance {
-            return !self.move_in_background(store, located, (queue, frequency), allowance, now);
+            let to = (queue, frequency, form);
+            return !self.move_in_background(store, located, to, allowance, now);
         }
         let bytes = located.layout.total_bytes();
         // Without space for the copy the item is evicted, whatever its value: keeping it would take
         // the memory that is being reclaimed.
         let stream = self.stream_of(victim.purpose, queue);
-        if bytes > allowance.copy_bytes
-            || !store.move_to(located, stream, frequency, self.form(), now)
-        {
+        if bytes > allowance.copy_bytes || !store.move_to(located, stream, frequency, form, now) {
             if store.never_evicts() {
                 return true;
             }

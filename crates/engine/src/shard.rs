@@ -194,7 +194,7 @@ impl Shard {
         let located = self.find_to_read(key, now)?;
         self.store.mark_used(&located, now);
         if located.layout.is_packed() {
-            self.store.packing().count_read();
+            self.store.count_packed_read(&located);
         }
         Some(self.store.with_item(&located, read))
     }

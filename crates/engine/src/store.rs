@@ -27,7 +27,7 @@ mod audit; // exact contents, counted entry by entry
 
 pub use self::audit::{Audit, Inconsistency};
 pub(crate) use self::listing::LoadedAhead;
-pub(crate) use self::packing::{Form, Packing};
+pub(crate) use self::packing::{Form, HOT_READS, Packing};
 pub(crate) use self::reclaim::LoadedEntry;
 pub(crate) use self::{audit::equal, sums::SumBudget};
 use self::{counting::Counting, sums::Sums};

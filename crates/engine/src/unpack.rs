@@ -33,7 +33,7 @@ impl Shard {
         read: impl FnOnce(Item<'_>) -> R,
     ) -> R {
         if located.layout.is_packed() {
-            self.store.packing().count_read();
+            self.store.count_packed_read(located);
         }
         let answer = self.store.with_item(located, read);
         if self.store.packing().take_hot() {

@@ -198,6 +198,77 @@ fn an_item_that_is_read_often_is_stored_plain() {
     timed.cache.audit().unwrap();
 }
 
+/// Whether an item is stored compressed; `None` if there is none.
+fn is_packed(timed: &Timed, key: &str) -> Option<bool> {
+    let key = timed.cache.key(key.as_bytes()).unwrap();
+    let cache = &timed.cache;
+    cache.facts(key, |facts| facts.stored_bytes < facts.value_bytes)
+}
+
+/// Reads an item, and stores a document if there is none; whether there was.
+fn read_through(timed: &Timed, number: u64) -> bool {
+    let key = format!("doc:{number}");
+    let is_hit = timed.get(&key).is_some();
+    if !is_hit {
+        let value = document(&mut Random::from_seed(number + 1), number, 0);
+        timed.set(&key, &value, None).unwrap();
+    }
+    is_hit
+}
+
+#[test]
+fn an_item_that_is_read_often_stays_plain_when_it_moves() {
+    const HOT: u64 = 50;
+    let timed = cache();
+    timed.cache.set_compress(true);
+    fill(&timed, "doc", 0..18_000);
+    train(&timed, 1);
+    let mut random = Random::from_seed(4);
+    // Values that are never compressed make all others move. Between two moves, each of some
+    // documents is read about 60 times.
+    for request in 0..400_000 {
+        let key = format!("image:{}", random.below(24_000));
+        if timed.get(&key).is_none() {
+            let value = noise(&mut random, 900);
+            timed.set(&key, &value, None).unwrap();
+        }
+        if request % 10 == 0 {
+            read_through(&timed, request / 10 % HOT);
+        }
+    }
+    let stats = timed.cache.stats();
+    assert!(stats.copied > 5 * stats.items, "all have moved: {stats:?}");
+    let form = |number: u64| is_packed(&timed, &format!("doc:{number}"));
+    let plain = (0..HOT).filter(|&number| form(number) == Some(false));
+    let plain = plain.count();
+    assert!(plain >= 40, "{plain} of {HOT}");
+    timed.cache.audit().unwrap();
+}
+
+#[test]
+fn far_fewer_reads_miss_under_a_skewed_load() {
+    let (plain, packed) = (cache(), cache());
+    packed.cache.set_compress(true);
+    let keys = (5 * MEMORY_BYTES / 1_000) as f64;
+    let mut misses = Vec::new();
+    for timed in [&plain, &packed] {
+        let mut random = Random::from_seed(21);
+        let mut missed = 0;
+        for request in 0..600_000 {
+            if request % 500 == 0 && request < 300_000 {
+                steps(timed, 4);
+                rest(timed, 20);
+            }
+            // By Zipf's law with exponent 1.
+            let part = random.below(1 << 40) as f64 / (1_u64 << 40) as f64;
+            let is_hit = read_through(timed, keys.powf(part) as u64);
+            missed += u64::from(!is_hit && request >= 300_000);
+        }
+        misses.push(missed);
+    }
+    assert!(misses[1] * 10 <= misses[0] * 6, "{misses:?}");
+}
+
 #[test]
 fn a_dictionary_goes_when_nothing_needs_it() {
     let timed = cache();

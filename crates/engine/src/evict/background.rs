@@ -10,7 +10,7 @@ use crate::compaction::{CompactionScan, Reclaimable};
 use crate::config::Effort;
 use crate::expire::{Overdue, flow_of};
 use crate::segment::{Flow, Queue, Stream, Use};
-use crate::store::{Located, Store};
+use crate::store::{Form, Located, Store};
 
 /// Free segments that background maintenance does not use: the reserve, and one for each flow of
 /// survivors.
@@ -197,7 +197,7 @@ impl Reclaimer {
         &mut self,
         store: &mut Store,
         located: &Located,
-        (queue, frequency): (Queue, u8),
+        (queue, frequency, form): (Queue, u8, Form),
         allowance: &mut Allowance,
         now: Instant,
     ) -> bool {
@@ -210,7 +210,7 @@ impl Reclaimer {
             false => flow_of(&located.layout, store.log().segment(located.segment), now),
         };
         let stream = Stream { queue, flow };
-        let is_moved = store.move_to(located, stream, frequency, self.form(), now);
+        let is_moved = store.move_to(located, stream, frequency, form, now);
         if is_moved {
             let bytes = located.layout.total_bytes();
             allowance.copy_bytes = allowance.copy_bytes.saturating_sub(bytes);

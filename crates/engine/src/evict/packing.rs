@@ -4,14 +4,14 @@
 //! while an operation waits for space: an operation finds an item in the form in which it first saw
 //! it.
 //!
-//! Why: docs/decisions/0084. Tests: tests/compress.rs.
+//! Why: docs/decisions/0084, 0100. Tests: tests/compress.rs.
 
-use super::{Purpose, Reclaimer};
+use super::{Purpose, Reclaimer, Victim};
 use crate::clock::Instant;
 use crate::config::Effort;
 use crate::policy::small_bytes;
 use crate::segment::{Flow, Queue, Stream};
-use crate::store::{Form, Store};
+use crate::store::{Form, HOT_READS, Located, Store};
 
 /// Segments that one call looks at for plain values.
 const LOOKS_MAX: usize = 8;
@@ -20,13 +20,32 @@ const LOOKS_MAX: usize = 8;
 const SMALL_SHARES: usize = 2;
 /// Free segments that background maintenance leaves for insertions.
 const FREE_BESIDE: usize = 4;
+/// Frequency of an item that has stayed plain. Until its segment is evicted again, it needs as many
+/// reads as it lacks of [`HOT_READS`] to stay so; without any read it is compressed.
+pub(super) const PLAIN_FREQUENCY: u8 = 1;
 /// Pause between two segments that background maintenance compresses in a shard.
 const PAUSE_MS: u64 = 20;
 
+/// Whether an item that moves may stay plain: it is in the main queue, and will be compressed there
+/// if not.
+pub(super) fn may_stay_plain(store: &Store, victim: &Victim, located: &Located) -> bool {
+    let log = store.log();
+    let is_main = log.segment(victim.segment).queue == Queue::Main;
+    is_main && !log.is_extent(victim.segment) && store.is_packable(located)
+}
+
+/// Whether one that may, and that was read since it last moved, stays plain.
+pub(super) fn stays_plain(store: &Store, victim: &Victim, frequency: u8) -> bool {
+    match victim.purpose {
+        Purpose::Evict => frequency >= HOT_READS,
+        _ => store.keeps_read_plain(victim.segment),
+    }
+}
+
 impl Reclaimer {
     /// The form that a moved item gets.
-    pub(super) fn form(&self) -> Form {
-        match self.may_pack {
+    pub(super) fn form(&self, stays_plain: bool) -> Form {
+        match self.may_pack && !stays_plain {
             true => Form::Packed,
             false => Form::Kept,
         }

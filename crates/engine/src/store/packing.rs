@@ -3,7 +3,7 @@
 //! An item changes its form only when it moves or is rewritten. A segment's marks say which
 //! dictionaries its items need, and for which generation of dictionaries it was looked through.
 //!
-//! Why: docs/decisions/0084, 0087. Tests: tests/compress.rs.
+//! Why: docs/decisions/0084, 0087, 0100. Tests: tests/compress.rs.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,11 +15,15 @@ use crate::compress::{self, Codecs, Dictionary, PrivatePrefixes, Timer, may_pack
 use crate::item::{Layout, Spec};
 use crate::key::Hasher;
 use crate::outcome::Item;
+use crate::segment::Queue;
 use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::space::Space;
 use crate::stats::Stats;
 
-/// One read of a compressed item in so many has it stored plain, so that hot items are.
+/// An item that was read so often since it last moved is hot. More reads are not counted.
+pub(crate) const HOT_READS: u8 = 3;
+/// One read in so many of hot compressed items has its item stored plain: the sooner, the more of
+/// them are its own, and storing it costs little beside these reads.
 const READS_PER_UNPACKED: u32 = 64;
 /// Entries that show whether a segment is worth compressing, and the part of their bytes, as a
 /// divisor, that has to be plain values of families with dictionaries.
@@ -49,7 +53,8 @@ struct State {
     marks: Vec<Mark>,
     /// A value that is being compressed.
     packed: Vec<u8>,
-    /// Reads until the next one that has its item stored plain, and whether that is due.
+    /// Reads of hot items until the next one that has its item stored plain, and whether that is
+    /// due.
     until_hot: Cell<u32>,
     is_hot: Cell<bool>,
     counts: PackingCounts,
@@ -70,8 +75,9 @@ struct PackingCounts {
 struct Mark {
     /// A bit for each dictionary.
     dictionaries: u64,
-    /// The generation for which it was looked through.
+    /// The generation for which it was looked through, and the one in which it was emptied last.
     looked: u32,
+    emptied: u32,
 }
 
 impl Packing {
@@ -137,7 +143,10 @@ impl Packing {
     /// Clears a segment's marks: it is empty.
     pub(super) fn unmark(&mut self, segment: u32) {
         if let Some(state) = &mut self.0 {
-            state.marks[segment as usize] = Mark::default();
+            state.marks[segment as usize] = Mark {
+                emptied: state.codecs.generation,
+                ..Mark::default()
+            };
         }
     }
 
@@ -151,6 +160,12 @@ impl Packing {
     pub(crate) fn is_looked(&self, segment: u32) -> bool {
         let state = self.state();
         state.marks[segment as usize].looked == state.codecs.generation
+    }
+
+    /// Whether all items of a segment were written while there were the dictionaries of today.
+    fn is_recent(&self, segment: u32) -> bool {
+        let state = self.state();
+        state.marks[segment as usize].emptied == state.codecs.generation
     }
 
     fn note_looked(&mut self, segment: u32) {
@@ -172,13 +187,15 @@ impl Packing {
     }
 
     /// Counts a read of a compressed item.
-    pub(crate) fn count_read(&self) {
+    fn count_read(&self, is_hot: bool) {
         let state = self.state();
         state.reads.set(state.reads.get() + 1);
         let left = state.until_hot.get();
-        state.is_hot.set(left == 0);
-        let next = left.checked_sub(1).unwrap_or(READS_PER_UNPACKED - 1);
-        state.until_hot.set(next);
+        state.is_hot.set(is_hot && left == 0);
+        if is_hot {
+            let next = left.checked_sub(1).unwrap_or(READS_PER_UNPACKED - 1);
+            state.until_hot.set(next);
+        }
     }
 
     /// Whether the item that was read last should be stored plain.
@@ -282,6 +299,36 @@ impl Store {
         self.packing.unpack(self.item(located), read)
     }
 
+    /// Counts a read of an item that is compressed.
+    #[inline(never)]
+    pub(crate) fn count_packed_read(&self, located: &Located) {
+        // How often a young item was read is not known.
+        let is_hot = self.frequency(located) >= HOT_READS
+            || self.log.arena().is_young(located.layout.offset);
+        self.packing.count_read(is_hot);
+    }
+
+    /// Whether plain items of a segment that were read stay so until they are looked at for
+    /// eviction. Those that are older than the dictionaries are compressed, however hot they are.
+    pub(crate) fn keeps_read_plain(&self, segment: u32) -> bool {
+        let is_main = self.log.segment(segment).queue == Queue::Main;
+        is_main && !self.never_evicts && self.packing.is_recent(segment)
+    }
+
+    /// Whether an item is plain and of a family with a dictionary.
+    pub(crate) fn is_packable(&self, located: &Located) -> bool {
+        self.packing.is_any() && self.may_be_packed(&located.layout)
+    }
+
+    fn may_be_packed(&self, layout: &Layout) -> bool {
+        if layout.is_packed() || !may_pack(layout.value_bytes) {
+            return false;
+        }
+        let (key, space) = (self.key_of(layout), layout.space());
+        let state = self.packing.state();
+        state.dictionary_of(&self.hasher, space, key).is_some()
+    }
+
     /// Bytes of an item's value as clients see it.
     #[inline]
     pub(crate) fn plain_bytes(&self, located: &Located) -> usize {
@@ -355,17 +402,22 @@ impl Store {
     /// first entries show.
     pub(crate) fn is_worth_packing(&mut self, segment: u32) -> bool {
         self.packing.note_looked(segment);
-        let state = self.packing.state();
+        let keeps_read = self.keeps_read_plain(segment);
         let (mut bytes, mut packable) = (0, 0);
         self.log.each_of_first(segment, ENTRIES_SHOWN, |layout| {
             bytes += layout.total_bytes();
-            let (key, space) = (self.key_of(layout), layout.space());
-            let is_plain = !layout.is_packed() && may_pack(layout.value_bytes);
-            if is_plain && state.dictionary_of(&self.hasher, space, key).is_some() {
+            if self.may_be_packed(layout) && !(keeps_read && self.was_read(layout)) {
                 packable += layout.total_bytes();
             }
         });
         WORTH_SHARE * packable > bytes
+    }
+
+    /// Whether an item was read since it last moved.
+    fn was_read(&self, layout: &Layout) -> bool {
+        let hash = self.hashed_key_of(layout).hash();
+        let slot = self.index.find_at(hash, layout.offset);
+        slot.is_some_and(|slot| self.index.frequency(slot) > 0)
     }
 
     /// Passes the plain values of a segment that may be compressed, with their space, key prefix
