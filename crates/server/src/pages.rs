@@ -167,7 +167,7 @@ pub fn asks_for_token(path: &str) -> bool {
 /// Answers a request.
 #[must_use]
 pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
-    if let Some(refusal) = access::refusal(request, &state.settings.http_token) {
+    if let Some(refusal) = access::refusal(request, &state.settings.secrets.http) {
         return refusal;
     }
     let (method, path) = (request.method, request.path);
@@ -229,10 +229,14 @@ fn not_allowed(allowed: String) -> Page {
 mod tests {
     use super::*;
 
+    use crate::config::protocol::ByProtocol;
     fn status(path: &str, token: &str, peer_is_loopback: bool, bears_token: bool) -> u16 {
         let cache = cellar_engine::Cache::new(cellar_engine::Config::with_memory(1 << 20));
         let settings = crate::config::settings::Settings {
-            http_token: token.to_owned(),
+            secrets: ByProtocol {
+                http: token.to_owned(),
+                ..ByProtocol::default()
+            },
             ..crate::config::settings::Settings::default()
         };
         let request = PageRequest {

@@ -29,7 +29,7 @@ use crate::auth::users::Users;
 use crate::config::error::Error;
 use crate::config::limits;
 use crate::config::memory;
-use crate::config::protocol::Protocol;
+use crate::config::protocol::{ByProtocol, Protocol};
 use crate::config::settings::Settings;
 use crate::config::settings::address::Address;
 use crate::config::settings::load::Loaded;
@@ -121,9 +121,7 @@ impl Server {
         let bound = describe(&listeners);
         warn_of_open_listeners(&settings, &listeners);
         name_hosts(&mut settings);
-        for protocol in Protocol::ALL {
-            *settings.addresses_mut(protocol) = addresses(&listeners, protocol);
-        }
+        settings.listen = ByProtocol::from_fn(|protocol| addresses(&listeners, protocol));
         let settings_bound = settings.clone();
         let (mut state, clock) = begin_state(settings, host.clock, &mut control)?;
         let signals = host.signals.map_or_else(Signals::take_over, Ok);
@@ -160,7 +158,7 @@ impl Server {
     /// Listen addresses of a protocol. The port that the system chose replaces port 0.
     #[must_use]
     pub fn addresses(&self, protocol: Protocol) -> &[Address] {
-        self.settings.addresses(protocol)
+        self.settings.listen.of(protocol)
     }
 
     /// Advances a clock made by [`LoopClock::stopped`]. The server first handles the connections
@@ -334,7 +332,7 @@ fn no_address() -> Result<(), Error> {
 
 /// Whether the clients of a protocol have to log in.
 fn has_users(settings: &Settings, protocol: Protocol) -> bool {
-    settings.users.is_some() || !settings.secret(protocol).is_empty()
+    settings.users.is_some() || !settings.secrets.of(protocol).is_empty()
 }
 
 /// Returns an error if other machines can reach a listener without access control. With
@@ -399,7 +397,7 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     }
     let secret_of = |listener: &Listener| match listener.protocol {
         _ if asks_for_certificates(settings, listener) => Some("--tls-client-ca"),
-        protocol if settings.secret(protocol).is_empty() => None,
+        protocol if settings.secrets.of(protocol).is_empty() => None,
         protocol => protocol.row().secret_flag,
     };
     // The file mode of a UNIX socket limits who can connect.
@@ -438,7 +436,7 @@ fn name_hosts(settings: &mut Settings) {
     settings
         .http_hosts
         .add_own(&machine.nodename().to_string_lossy());
-    for address in &settings.http {
+    for address in &settings.listen.http {
         if let Some((name, _)) = address.host_and_port() {
             settings.http_hosts.add_own(name);
         }

@@ -48,18 +48,13 @@ const MEETING_PLACES: [&str; 2] = ["crates/server/src/execute.rs", "crates/serve
 /// The protocols, each with a room of its own in codecs and execution.
 pub(crate) const PROTOCOLS: [&str; 3] = ["memcached", "resp", "http"];
 
-/// The server's files that tell one protocol from the others, beside its own in execution.
-/// All others ask the protocol's row (`config/protocol.rs`) or what implements `Intake`.
-const NAMING_PROTOCOLS: [&str; 9] = [
+/// The server's files that tell one protocol from the others, beside `execute/NAME.rs`, which has
+/// its `PROTOCOL`. All others ask its row (`config/protocol.rs`) or what implements `Intake`.
+const NAMING_PROTOCOLS: [&str; 4] = [
     "auth/wrong_protocol.rs",
-    "cluster/registration.rs",
     "cluster/table.rs",
     "config/settings.rs",
-    "config/settings/default_ttl.rs",
     "execute/link.rs",
-    "keyspace/default_ttls.rs",
-    "observe/history/columns.rs",
-    "server/membership/dns.rs",
 ];
 
 /// The server's event loops, which do not name the protocols.
@@ -166,7 +161,7 @@ fn naming_protocols(tree: &Tree) -> Vec<Finding> {
 /// Checks one file of the server.
 fn naming(file: &File) -> Option<Finding> {
     let path = file.path.strip_prefix("crates/server/src/")?;
-    let is_own = |name: &&str| path.starts_with(&format!("execute/{name}"));
+    let is_own = |name: &&str| path == format!("execute/{name}.rs");
     if PROTOCOLS.iter().any(is_own) || file.is_test() {
         return None;
     }

@@ -143,7 +143,7 @@ impl Users {
         let users = Users {
             path: path.clone(),
             short_form: short_form(settings),
-            short_secret: settings.password.clone(),
+            short_secret: settings.secrets.resp.clone(),
             // Before it is read: a change meanwhile is noticed later.
             mark: Mutex::new(FileMark::of(path)),
             roster: RwLock::default(),
@@ -297,7 +297,7 @@ impl Users {
 
 /// The one user that a server without a file has, if it asks for a password or a token.
 fn short_form(settings: &Settings) -> Option<Arc<User>> {
-    let secrets = [&settings.password, &settings.http_token];
+    let secrets = [&settings.secrets.resp, &settings.secrets.http];
     let is_there = secrets.iter().any(|secret| !secret.is_empty());
     is_there.then(|| Arc::new(User::everything(DEFAULT_USER)))
 }

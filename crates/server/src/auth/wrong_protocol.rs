@@ -12,8 +12,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::config::protocol::Protocol;
-use crate::system::clock;
+use crate::config::protocol::{ByProtocol, Protocol};
 
 /// Shortest time between two log lines about the same protocol on the same port.
 const TOLD_MS: u64 = 60_000;
@@ -25,9 +24,9 @@ const PROXY_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 const POSTGRES_ASKS_FOR_TLS: [u8; 4] = [0x04, 0xd2, 0x16, 0x2f];
 const POSTGRES_VERSION: [u8; 2] = [0, 3];
 
-/// Makes [`Spoken`] of rows: the variant, its name, the advice.
+/// Makes [`Spoken`] of rows: the variant, the protocol of whose ports it is, its name, the advice.
 macro_rules! spoken {
-    ($($variant:ident $name:literal $advice:literal;)*) => {
+    ($($variant:ident $own:expr, $name:literal $advice:literal;)*) => {
         /// The protocol of a client that is not its port's.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Spoken {
@@ -48,6 +47,13 @@ macro_rules! spoken {
                 }
             }
 
+            /// The protocol on whose ports it is right.
+            fn own(self) -> Option<Protocol> {
+                match self {
+                    $(Spoken::$variant => $own,)*
+                }
+            }
+
             /// The advice for an operator.
             fn advice(self) -> &'static str {
                 match self {
@@ -59,17 +65,18 @@ macro_rules! spoken {
 }
 
 spoken! {
-    Tls "TLS" "use an address that begins with tls:, with --tls-cert and --tls-key";
-    Plain "a protocol without TLS" "turn on TLS in the client, or add an address without tls:";
-    Memcached "memcached's text protocol" "use the port of --memcached";
-    Binary "memcached's binary protocol" "use the port of --memcached";
-    Resp "RESP" "use the port of --resp";
-    Http "HTTP" "use the port of --http";
-    Http2 "HTTP/2" "use HTTP/1.1, on the port of --http";
-    Proxy "the PROXY protocol" "turn it off in the load balancer: Cellar does not support it";
-    Postgres "PostgreSQL's protocol" "this is a cache: the client has the wrong address";
-    Ssh "SSH" "this is a cache: the client has the wrong address";
-    Unknown "an unknown protocol" "check the address and port of the client";
+    Tls None, "TLS" "use an address that begins with tls:, with --tls-cert and --tls-key";
+    Plain None, "a protocol without TLS"
+        "turn on TLS in the client, or add an address without tls:";
+    Memcached Some(Protocol::Memcached), "memcached's text protocol" "use the port of --memcached";
+    Binary Some(Protocol::Memcached), "memcached's binary protocol" "use the port of --memcached";
+    Resp Some(Protocol::Resp), "RESP" "use the port of --resp";
+    Http Some(Protocol::Http), "HTTP" "use the port of --http";
+    Http2 None, "HTTP/2" "use HTTP/1.1, on the port of --http";
+    Proxy None, "the PROXY protocol" "turn it off in the load balancer: Cellar does not support it";
+    Postgres None, "PostgreSQL's protocol" "this is a cache: the client has the wrong address";
+    Ssh None, "SSH" "this is a cache: the client has the wrong address";
+    Unknown None, "an unknown protocol" "check the address and port of the client";
 }
 
 /// The state of the detection.
@@ -108,12 +115,7 @@ impl Beginning {
         if is_new && let Some(spoken) = Spoken::recognise(protocol, so_far) {
             return Some(spoken);
         }
-        let may_be_http = match protocol {
-            Protocol::Memcached => first.is_ascii(),
-            Protocol::Resp => first.is_ascii() && first != b'*',
-            Protocol::Http => false,
-        };
-        if !may_be_http {
+        if !(protocol.row().begins_line)(first) {
             return None;
         }
         let Some(end) = memchr::memchr(b'\n', &so_far[looked_at..]) else {
@@ -137,22 +139,10 @@ impl Spoken {
     /// The protocol of the first bytes on a port of `protocol`, if that is another one.
     #[must_use]
     pub fn recognise(protocol: Protocol, first: &[u8]) -> Option<Spoken> {
-        let byte = *first.first()?;
-        let is_usual = match protocol {
-            Protocol::Memcached => byte.is_ascii_lowercase(),
-            Protocol::Resp => byte == b'*',
-            Protocol::Http => false,
-        };
-        if is_usual {
+        if (protocol.row().is_usual_start)(*first.first()?) {
             return None;
         }
-        let spoken = Spoken::of(first)?;
-        let is_own = match protocol {
-            Protocol::Memcached => matches!(spoken, Spoken::Memcached | Spoken::Binary),
-            Protocol::Resp => spoken == Spoken::Resp,
-            Protocol::Http => spoken == Spoken::Http,
-        };
-        (!is_own).then_some(spoken)
+        Spoken::of(first).filter(|spoken| spoken.own() != Some(protocol))
     }
 
     /// The protocol of a connection's first bytes, as far as that is certain.
@@ -223,23 +213,7 @@ impl Spoken {
             Spoken::Plain => "this port speaks TLS only".to_owned(),
             spoken => format!("this port does not speak {}", spoken.name()),
         };
-        let text = match protocol {
-            Protocol::Memcached => format!("ERROR {what}\r\n"),
-            Protocol::Resp => format!("-ERR {what}\r\n"),
-            Protocol::Http => {
-                let body =
-                    format!("{{\"error\":{{\"code\":\"wrong_port\",\"message\":\"{what}\"}}}}\n");
-                format!(
-                    "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nDate: {}\r\n\
-                     Content-Type: application/json\r\nContent-Length: {}\r\n\
-                     X-Content-Type-Options: nosniff\r\n\
-                     Cross-Origin-Resource-Policy: same-origin\r\n\r\n{body}",
-                    clock::date(clock::unix_s()),
-                    body.len()
-                )
-            }
-        };
-        text.into_bytes()
+        (protocol.row().wrong_protocol)(&what).into_bytes()
     }
 }
 
@@ -253,10 +227,10 @@ fn is_number(word: &[u8]) -> bool {
 pub struct WrongProtocols {
     /// For each port's protocol and each detected one: the earliest time of the next log line.
     // Relaxed: the thread that advances it writes the line; it orders nothing else.
-    next_ms: [[AtomicU64; Spoken::COUNT]; Protocol::COUNT],
+    next_ms: ByProtocol<[AtomicU64; Spoken::COUNT]>,
     /// Clients that were not logged since the last line.
     // Relaxed: only reported.
-    untold: [[AtomicU64; Spoken::COUNT]; Protocol::COUNT],
+    untold: ByProtocol<[AtomicU64; Spoken::COUNT]>,
 }
 
 impl WrongProtocols {
@@ -269,8 +243,8 @@ impl WrongProtocols {
         now_ms: u64,
         peer: impl FnOnce() -> String,
     ) {
-        let at = (protocol as usize, spoken as usize);
-        let (next, untold) = (&self.next_ms[at.0][at.1], &self.untold[at.0][at.1]);
+        let next = &self.next_ms.of(protocol)[spoken as usize];
+        let untold = &self.untold.of(protocol)[spoken as usize];
         // Relaxed: the thread that advances it writes the line; it orders nothing else.
         let due = next.load(Ordering::Relaxed);
         let has_moved = due <= now_ms

@@ -96,11 +96,9 @@ fn check(node: &Node) -> Result<(), String> {
 fn check_addresses(nodes: &[Node]) -> Result<(), String> {
     let mut all: Vec<(String, &str)> = Vec::new();
     for node in nodes {
-        for protocol in Protocol::ALL {
-            let addresses = node.announced.of(protocol).iter();
-            let places = addresses.filter_map(Address::host_and_port);
-            all.extend(places.map(|(host, port)| (format!("{host}:{port}"), &*node.name)));
-        }
+        let addresses = node.announced.values().flatten();
+        let places = addresses.filter_map(Address::host_and_port);
+        all.extend(places.map(|(host, port)| (format!("{host}:{port}"), &*node.name)));
     }
     all.sort();
     let twice = all.windows(2).find(|two| two[0].0 == two[1].0);
@@ -126,10 +124,7 @@ fn parse_node(line: &str) -> Result<Node, String> {
             weight = check_weight(number)?;
             continue;
         }
-        let mut all = Protocol::ALL.into_iter();
-        let protocol = all
-            .find(|one| one.name() == key)
-            .ok_or_else(|| unknown(word))?;
+        let protocol = Protocol::named(key).ok_or_else(|| unknown(word))?;
         if !announced.of(protocol).is_empty() {
             return Err(format!("{key} appears twice"));
         }

@@ -9,9 +9,8 @@ use sha1::{Digest, Sha1};
 
 use super::list::NodeList;
 use super::node::Node;
-use crate::config::protocol::Protocol;
+use crate::config::protocol::ByProtocol;
 use crate::config::settings::address::Address;
-use crate::config::settings::announced::Announced;
 
 /// Number of renewals in the length of a lease.
 pub const RENEWALS: u64 = 3;
@@ -47,9 +46,8 @@ pub struct PrefixSnapshot {
 pub struct Registration {
     weight: u32,
     /// Addresses as `--resp` and the others write them.
-    resp: String,
-    memcached: String,
-    http: String,
+    #[serde(flatten)]
+    addresses: ByProtocol<String>,
     /// The time of registration, in seconds of Unix time; informative only.
     since_s: u64,
     /// The digest of the list that it follows, see [`RegisteredNodes::digest`]; empty if none yet.
@@ -60,12 +58,9 @@ impl Registration {
     /// The record of a node that follows no list yet.
     #[must_use]
     pub fn of(node: &Node, since_s: u64) -> Registration {
-        let told = |protocol| Address::show_all(node.announced.of(protocol));
         Registration {
             weight: node.weight,
-            resp: told(Protocol::Resp),
-            memcached: told(Protocol::Memcached),
-            http: told(Protocol::Http),
+            addresses: node.announced.map(|all| Address::show_all(all)),
             since_s,
             follows: String::new(),
         }
@@ -81,11 +76,9 @@ impl Registration {
         Ok(Node {
             name: name.to_owned(),
             weight: self.weight,
-            announced: Announced {
-                memcached: Address::parse_all(&self.memcached)?,
-                resp: Address::parse_all(&self.resp)?,
-                http: Address::parse_all(&self.http)?,
-            },
+            announced: ByProtocol::try_from_fn(|protocol| {
+                Address::parse_all(self.addresses.of(protocol))
+            })?,
         })
     }
 }
@@ -140,9 +133,9 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, created: i64, follows: &str) -> KeyValue {
-        let announced = Announced {
+        let announced = ByProtocol {
             resp: Address::parse_all(&format!("{name}:1,tls:{name}:2")).unwrap(),
-            ..Announced::default()
+            ..ByProtocol::default()
         };
         let node = Node {
             name: name.to_owned(),

@@ -427,7 +427,7 @@ fn refused(name: &str, reason: impl Into<Cow<'static, str>>) -> Refused {
 pub fn of_settings(name: &str, settings: &Settings) -> String {
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let first = |is_wanted: fn(&&Address) -> bool| {
-        let mut wanted = settings.resp.iter().filter(is_wanted);
+        let mut wanted = settings.listen.resp.iter().filter(is_wanted);
         wanted.find_map(Address::host_and_port)
     };
     let port = |is_wanted: fn(&&Address) -> bool| {
@@ -443,7 +443,7 @@ pub fn of_settings(name: &str, settings: &Settings) -> String {
         "port" => port(|address| !address.is_tls()),
         "tls-port" => port(|address| address.is_tls()),
         "unixsocket" => {
-            let files = settings.resp.iter().find_map(Address::file);
+            let files = settings.listen.resp.iter().find_map(Address::file);
             files.map_or_else(String::new, |path| path.display().to_string())
         }
         "unixsocketperm" => format!("{:o}", settings.unix_mode),

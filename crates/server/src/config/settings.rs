@@ -43,7 +43,7 @@ use self::hosts::Hosts;
 use self::keep::Keep;
 use self::source::ListSource;
 use crate::config::error::Error;
-use crate::config::protocol::Protocol;
+use crate::config::protocol::{ByProtocol, Protocol};
 use crate::system::cgroup;
 
 pub use self::table::{Row, TABLE};
@@ -83,14 +83,10 @@ pub struct Settings {
     pub memory_is_auto: bool,
     /// Event loops.
     pub threads: usize,
-    /// Addresses for the memcached protocol, empty = off.
-    pub memcached: Vec<Address>,
-    /// Addresses for the Redis protocol, empty = off.
-    pub resp: Vec<Address>,
-    /// Addresses for HTTP, empty = off.
-    pub http: Vec<Address>,
-    /// What requests over HTTP have to bear; empty = nothing.
-    pub http_token: String,
+    /// Addresses for each protocol, empty = off.
+    pub listen: ByProtocol<Vec<Address>>,
+    /// The password or token of each protocol's own, which its clients present; empty = none.
+    pub secrets: ByProtocol<String>,
     /// What this server is called over HTTP.
     pub http_hosts: Hosts,
     /// Whether the console may change anything.
@@ -105,8 +101,6 @@ pub struct Settings {
     pub max_downtime_ms: u64,
     /// Whether all that is restored is checked before it is served.
     pub state_verify: bool,
-    /// What clients of the Redis protocol have to say before anything else; empty = nothing.
-    pub password: String,
     /// The file of users; none = the password and the token alone.
     pub users: Option<PathBuf>,
     /// Whether addresses that others reach may be open to anybody.
@@ -279,78 +273,45 @@ impl Settings {
     /// machine alone and what was announced in their place.
     #[must_use]
     pub fn announced(&self) -> Announced {
-        let mut announced = Announced::default();
-        for protocol in Protocol::ALL {
-            let told = self.announces.of(protocol);
-            let own = self.addresses(protocol).iter();
-            *announced.of_mut(protocol) = if told.is_empty() {
-                let own = own.filter(|one| one.host_and_port().is_some());
-                own.cloned().collect()
-            } else {
-                told.to_vec()
-            };
-        }
-        announced
-    }
-
-    /// The addresses at which a protocol is spoken.
-    #[must_use]
-    pub fn addresses(&self, protocol: Protocol) -> &[Address] {
-        match protocol {
-            Protocol::Memcached => &self.memcached,
-            Protocol::Resp => &self.resp,
-            Protocol::Http => &self.http,
-        }
+        Announced::from_fn(|protocol| match self.announces.of(protocol) {
+            told if told.is_empty() => {
+                let own = self.listen.of(protocol).iter();
+                own.filter(|one| one.host_and_port().is_some())
+                    .cloned()
+                    .collect()
+            }
+            told => told.clone(),
+        })
     }
 
     /// All addresses, each with the protocol that is spoken there; that of `--unix` last.
     pub fn all_addresses(&self) -> impl Iterator<Item = (Protocol, Address)> {
-        let of = move |protocol| {
-            self.addresses(protocol)
-                .iter()
-                .map(move |it| (protocol, it.clone()))
-        };
+        let all = self.listen.iter().flat_map(|(protocol, addresses)| {
+            addresses.iter().map(move |it| (protocol, it.clone()))
+        });
         let unix = self.unix.iter();
         let unix = unix.map(|path| (Protocol::Memcached, Address::Unix(path.clone())));
-        Protocol::ALL.into_iter().flat_map(of).chain(unix)
-    }
-
-    /// The password or token of a protocol's own; empty if none is set.
-    #[must_use]
-    pub fn secret(&self, protocol: Protocol) -> &str {
-        match protocol {
-            Protocol::Memcached => "",
-            Protocol::Resp => &self.password,
-            Protocol::Http => &self.http_token,
-        }
+        all.chain(unix)
     }
 
     /// The first socket file at which memcached's protocol is spoken.
     #[must_use]
     pub fn memcached_socket(&self) -> Option<&Path> {
-        let mut sockets = self.memcached.iter().filter_map(|address| match address {
-            Address::Unix(path) => Some(path.as_path()),
-            Address::Tcp(_) | Address::Tls(_) => None,
-        });
+        let mut sockets = self
+            .listen
+            .memcached
+            .iter()
+            .filter_map(|address| match address {
+                Address::Unix(path) => Some(path.as_path()),
+                Address::Tcp(_) | Address::Tls(_) => None,
+            });
         sockets.next().or(self.unix.as_deref())
     }
 
     /// Whether TLS is spoken somewhere.
     #[must_use]
     pub fn speaks_tls(&self) -> bool {
-        let all = Protocol::ALL
-            .into_iter()
-            .flat_map(|one| self.addresses(one));
-        all.into_iter().any(Address::is_tls)
-    }
-
-    /// The same, to be changed.
-    pub fn addresses_mut(&mut self, protocol: Protocol) -> &mut Vec<Address> {
-        match protocol {
-            Protocol::Memcached => &mut self.memcached,
-            Protocol::Resp => &mut self.resp,
-            Protocol::Http => &mut self.http,
-        }
+        self.listen.values().flatten().any(Address::is_tls)
     }
 
     /// Most bytes outside of the cache's memory that clients have the server hold.
@@ -388,10 +349,12 @@ impl Default for Settings {
             memory_bytes: 256 << 20,
             memory_is_auto: false,
             threads: default_threads(),
-            memcached: vec![Address::Tcp("127.0.0.1:11211".to_owned())],
-            resp: vec![Address::Tcp("127.0.0.1:6379".to_owned())],
-            http: vec![Address::Tcp("127.0.0.1:8080".to_owned())],
-            http_token: String::new(),
+            listen: ByProtocol {
+                memcached: vec![Address::Tcp("127.0.0.1:11211".to_owned())],
+                resp: vec![Address::Tcp("127.0.0.1:6379".to_owned())],
+                http: vec![Address::Tcp("127.0.0.1:8080".to_owned())],
+            },
+            secrets: ByProtocol::default(),
             http_hosts: Hosts::default(),
             console_write: false,
             databases: 16,
@@ -399,7 +362,6 @@ impl Default for Settings {
             state: None,
             max_downtime_ms: 60_000,
             state_verify: false,
-            password: String::new(),
             users: None,
             insecure: false,
             notify_keyspace_events: String::new(),

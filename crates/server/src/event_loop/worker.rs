@@ -37,13 +37,13 @@ use self::table::ConnectionTable;
 use crate::auth::login_limiter::Source;
 use crate::clients::tracking;
 use crate::config::limits::SPARE_BUFFERS_MAX;
+use crate::config::protocol::PerProtocol;
 use crate::event_loop::connection::{Connection, Ending};
 use crate::execute::Link;
 use crate::net::listener::{peer_uid, told_of};
 use crate::net::mailbox::{Arrival, Mailbox};
 use crate::net::output::Written;
 use crate::observe::counters::Counters;
-use crate::observe::counters::load::PerProtocol;
 use crate::observe::latency_events::LatencyEvent;
 use crate::state::State;
 use crate::system::clock::LoopClock;
@@ -102,7 +102,7 @@ pub(crate) struct Worker {
     /// Log report: connections closed by client eviction.
     client_eviction_report: client_eviction::ClientEvictionReport,
     /// Requests answered in this iteration.
-    answered: PerProtocol,
+    answered: PerProtocol<u64>,
     now_ms: u64,
     /// When the iteration began, in microseconds.
     began_us: u64,

@@ -30,6 +30,7 @@ use crate::auth::users::{Login, Users};
 use crate::clients::budget::Held;
 use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
+use crate::config::protocol::Protocol;
 use crate::net::listener::is_of_this_machine;
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
@@ -59,6 +60,9 @@ use guard::Stop;
 use call::{Call, DONE, Failure, Outcome, write_failure};
 use route::Route;
 use upload::{Rest, refuse_connection, time_out};
+
+/// The protocol of this module and those below.
+const PROTOCOL: Protocol = Protocol::Http;
 
 /// The sender of a connection's requests.
 #[derive(Debug, Default)]
@@ -203,7 +207,7 @@ impl Intake {
     pub fn new(address: &str, is_tls: bool, state: &State) -> Intake {
         let mut intake = Intake::of(address, state.users.is_some());
         intake.peer.is_tls = is_tls;
-        intake.peer.is_asked |= !state.settings.http_token.is_empty();
+        intake.peer.is_asked |= !state.settings.secrets.http.is_empty();
         intake
     }
 

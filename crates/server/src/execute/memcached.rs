@@ -31,6 +31,7 @@ use crate::auth::users::{Login, User, Users};
 use crate::clients::budget::Held;
 use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
+use crate::config::protocol::Protocol;
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
 use crate::state::State;
@@ -53,6 +54,8 @@ use binary::PreparedPacket;
 use member::Member;
 use upload::StoreRequest;
 
+/// The protocol of this module and those below.
+const PROTOCOL: Protocol = Protocol::Memcached;
 /// The version that clients see: the memcached version emulated, then this server's own.
 pub const VERSION: &str = concat!("1.6.45-cellar-", env!("CARGO_PKG_VERSION"));
 

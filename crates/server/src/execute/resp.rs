@@ -53,6 +53,7 @@ use crate::clients::budget::Held;
 use crate::clients::client::Client;
 use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
+use crate::config::protocol::Protocol;
 use crate::execute::context::{self, Context, DecodedTask, Flow, Found, Refusal, Transfer, Used};
 use crate::execute::section::{KeySection, Uncovered};
 use crate::execute::upload::Upload;
@@ -67,6 +68,8 @@ use session::{NO_AUTH, ReplyMode, Session, note_queued};
 use upload::SetHead;
 use waiting::serve::{may_fill, run_beside};
 
+/// The protocol of this module and those below.
+const PROTOCOL: Protocol = Protocol::Resp;
 /// Most arguments of a request that takes constant time.
 const QUICK_ARGS_MAX: usize = 16;
 

@@ -9,7 +9,6 @@ use super::text::{Family, MetricType, Samples};
 use crate::auth::users::UserCounts;
 use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::config::logging;
-use crate::config::protocol::Protocol;
 use crate::keyspace::compression;
 use crate::observe::counters::load::{BOUNDS_US, LoadTotals};
 use crate::observe::counters::pulse::Pulse;
@@ -36,7 +35,7 @@ pub const FAMILIES: &[Family] = &[
         labels: "protocol",
         help: "Requests answered.",
         write: |facts, samples| {
-            for (protocol, latency) in Protocol::ALL.iter().zip(&facts.load.latency) {
+            for (protocol, latency) in facts.load.latency.iter() {
                 samples.with(&[("protocol", protocol.name())], latency.count());
             }
         },
@@ -62,8 +61,8 @@ pub const FAMILIES: &[Family] = &[
         labels: "protocol",
         help: "Open connections by protocol.",
         write: |facts, samples| {
-            for (protocol, open) in Protocol::ALL.iter().zip(facts.load.connections) {
-                samples.with(&[("protocol", protocol.name())], open);
+            for (protocol, open) in facts.load.connections.iter() {
+                samples.with(&[("protocol", protocol.name())], *open);
             }
         },
     },
@@ -131,7 +130,9 @@ pub const FAMILIES: &[Family] = &[
         labels: "thread",
         help: "Connections of an event loop.",
         write: |facts, samples| {
-            each_thread(facts, samples, |load| load.connections.iter().sum::<u64>());
+            each_thread(facts, samples, |load| {
+                load.connections.values().sum::<u64>()
+            });
         },
     },
     Family {
@@ -423,7 +424,7 @@ pub(super) fn seconds(parts: u64, per_second: f64) -> f64 {
 
 fn durations(facts: &Facts<'_>, samples: &mut Samples<'_>) {
     let bounds = BOUNDS_US.map(|us| seconds(us, 1e6));
-    for (protocol, latency) in Protocol::ALL.iter().zip(&facts.load.latency) {
+    for (protocol, latency) in facts.load.latency.iter() {
         let sum = seconds(latency.sum_us, 1e6);
         samples.histogram(
             &[("protocol", protocol.name())],

@@ -23,7 +23,7 @@ use rustls::{Error as TlsError, ServerConnection};
 
 use self::files::{Certified, Files, Stamp};
 use crate::config::error::Error;
-use crate::config::protocol::Protocol;
+use crate::config::protocol::{ByProtocol, Protocol};
 use crate::config::settings::Settings;
 
 /// The server's certificates and keys.
@@ -36,7 +36,7 @@ pub struct Keys {
 /// The state that handshakes begin with.
 #[derive(Clone, Debug)]
 struct InForce {
-    configs: [Arc<ServerConfig>; Protocol::COUNT],
+    configs: ByProtocol<Arc<ServerConfig>>,
     certificates: Arc<[Certified]>,
     authorities_expiry_s: Option<i64>,
     stamps: Vec<Stamp>,
@@ -107,7 +107,7 @@ impl Keys {
     /// # Errors
     /// None that settings which were read can meet.
     pub fn connection(&self, protocol: Protocol) -> Result<ServerConnection, TlsError> {
-        let config = Arc::clone(&self.lock().configs[protocol as usize]);
+        let config = Arc::clone(self.lock().configs.of(protocol));
         ServerConnection::new(config)
     }
 
@@ -148,7 +148,7 @@ fn read(files: &Files) -> Result<InForce, Error> {
     // A key of tickets is as old as the authorities that its sessions were made by.
     config.ticketer = Ticketer::new().map_err(impossible)?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    let configs = Protocol::ALL.map(|protocol| {
+    let configs = ByProtocol::from_fn(|protocol| {
         let mut config = config.clone();
         let names = protocol.row().alpn.iter();
         config.alpn_protocols = names.map(|name| name.to_vec()).collect();

@@ -260,7 +260,7 @@ mod tests {
             at_ms,
             ..Snapshot::default()
         };
-        snapshot.load.latency[0].bins[2] = requests;
+        snapshot.load.latency.memcached.bins[2] = requests;
         snapshot.engine.gets = requests;
         snapshot.loops = vec![LoopSnapshot {
             busy_us: at_ms * 500,

@@ -193,10 +193,10 @@ fn earlier(snapshot: &Snapshot) -> Earlier {
             pid: std::process::id(),
             uptime_ms: snapshot.at_ms,
         },
-        requests: ByProtocol::from_fn(|protocol| load.latency[protocol as usize].count()),
+        requests: load.latency.map(|one| one.count()),
         operations: operations(&snapshot.totals, &snapshot.engine),
         misses: misses(&snapshot.engine),
-        latency_us: ByProtocol::from_fn(|protocol| latency(&load.latency[protocol as usize])),
+        latency_us: load.latency.map(latency),
         items: EarlierItems {
             stored: snapshot.engine.items_total,
             evicted: snapshot.engine.evicted,

@@ -19,7 +19,7 @@ use crate::config::settings::address::Address;
 use crate::keyspace::compression::prefixes;
 use crate::metrics::facts::{Facts, lag_bounds_ms};
 use crate::observe::counters::Totals;
-use crate::observe::counters::load::{BOUNDS_US, Latencies, PerProtocol};
+use crate::observe::counters::load::{BOUNDS_US, Latencies};
 use crate::observe::history::events::{EventKind, PastEvent};
 use crate::state::State;
 
@@ -384,10 +384,10 @@ impl Status {
         let load = &facts.load;
         Status {
             server: server(&facts),
-            requests: ByProtocol::from_fn(|protocol| load.latency[protocol as usize].count()),
+            requests: load.latency.map(Latencies::count),
             operations: operations(&facts.totals, &facts.engine),
             misses: misses(&facts.engine),
-            latency_us: ByProtocol::from_fn(|protocol| latency(&load.latency[protocol as usize])),
+            latency_us: load.latency.map(latency),
             memory: memory(&facts),
             compression: compression(&facts),
             items: Items {
@@ -400,7 +400,7 @@ impl Status {
             curve: curve(&facts.curve),
             hot_keys: hot_keys(&facts),
             connections: Connections {
-                now: each_protocol(&load.connections),
+                now: load.connections,
                 accepted: facts.totals.connections_total,
                 refused: facts.totals.connections_rejected,
             },
@@ -477,14 +477,10 @@ fn server(facts: &Facts<'_>) -> Server {
             away_ms: restored.away_ms,
             took_ms: restored.took_us as f64 / 1e3,
         }),
-        memcached: address(&settings.memcached),
-        resp: address(&settings.resp),
-        http: address(&settings.http),
+        memcached: address(&settings.listen.memcached),
+        resp: address(&settings.listen.resp),
+        http: address(&settings.listen.http),
     }
-}
-
-fn each_protocol(numbers: &PerProtocol) -> ByProtocol<u64> {
-    ByProtocol::from_fn(|protocol| numbers[protocol as usize])
 }
 
 pub(super) fn misses(engine: &Stats) -> Misses {
@@ -618,7 +614,7 @@ fn threads(facts: &Facts<'_>) -> Vec<Thread> {
         name: format!("cellar-{index}"),
         busy_us: load.busy_us,
         requests: load.requests(),
-        connections: load.connections.iter().sum(),
+        connections: load.connections.values().sum(),
     };
     facts.loads.iter().enumerate().map(thread).collect()
 }

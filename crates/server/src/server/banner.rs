@@ -30,20 +30,20 @@ fn text(settings: &Settings) -> String {
         found.map(|(host, port)| (here(host), port.to_owned()))
     };
     let has_users = settings.users.is_some();
-    if let Some((host, port)) = plain(&settings.memcached).filter(|_| !has_users) {
+    if let Some((host, port)) = plain(&settings.listen.memcached).filter(|_| !has_users) {
         let host = host.trim_matches(['[', ']']);
         lines.push(format!(
             "  try    printf 'set greeting 0 60 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | \
              nc {host} {port}"
         ));
     }
-    if let Some((host, port)) = plain(&settings.resp) {
+    if let Some((host, port)) = plain(&settings.listen.resp) {
         let host = host.trim_matches(['[', ']']);
         lines.push(format!(
             "  try    redis-cli -h {host} -p {port} get greeting"
         ));
     }
-    if let Some((host, port)) = plain(&settings.http) {
+    if let Some((host, port)) = plain(&settings.listen.http) {
         lines.push(format!("  look   http://{host}:{port}/ in a browser"));
         lines.push(format!("         cellar top --target http://{host}:{port}"));
     }
@@ -66,6 +66,7 @@ fn here(host: &str) -> String {
 mod tests {
     use super::*;
 
+    use crate::config::protocol::ByProtocol;
     #[test]
     fn it_says_what_to_type_for_what_is_listened_on() {
         let all = text(&Settings::default());
@@ -79,9 +80,11 @@ mod tests {
             assert!(all.contains(part), "{all}");
         }
         let few = text(&Settings {
-            memcached: Vec::new(),
-            resp: Address::parse_all("tls:h:1,unix:/s").unwrap(),
-            http: Address::parse_all("[::]:9").unwrap(),
+            listen: ByProtocol {
+                memcached: Vec::new(),
+                resp: Address::parse_all("tls:h:1,unix:/s").unwrap(),
+                http: Address::parse_all("[::]:9").unwrap(),
+            },
             ..Settings::default()
         });
         assert!(

@@ -16,7 +16,7 @@ use listenfd::ListenFd;
 
 use crate::config::error::Error;
 use crate::config::logging::printable;
-use crate::config::protocol::Protocol;
+use crate::config::protocol::{ByProtocol, Protocol};
 use crate::config::settings::Settings;
 use crate::config::settings::address::Address;
 use crate::net::listener::Listener;
@@ -48,7 +48,7 @@ impl Inherited {
         let mut names = names.split(':');
         let mut passed = ListenFd::from_env();
         let mut inherited = Inherited::default();
-        let mut named: BTreeMap<usize, Vec<Address>> = BTreeMap::new();
+        let mut named = ByProtocol::<Vec<Address>>::default();
         for index in 0..passed.len() {
             let name = names.next().unwrap_or_default();
             let fail = |reason: &str| Error::Socket {
@@ -69,10 +69,10 @@ impl Inherited {
                 Address::Tcp(place) if is_tls => Address::Tls(place),
                 place => place,
             };
-            named.entry(protocol as usize).or_default().push(address);
+            named.of_mut(protocol).push(address);
         }
-        for (number, addresses) in named {
-            *settings.addresses_mut(Protocol::ALL[number]) = addresses;
+        for (protocol, addresses) in named.iter().filter(|(_, all)| !all.is_empty()) {
+            settings.listen.of_mut(protocol).clone_from(addresses);
         }
         Ok(inherited)
     }
@@ -127,8 +127,7 @@ fn meaning(name: &str) -> Option<(Protocol, bool)> {
         Some(name) => (name, true),
         None => (name, false),
     };
-    let mut all = Protocol::ALL.into_iter();
-    all.find(|one| one.name() == name).map(|one| (one, is_tls))
+    Protocol::named(name).map(|one| (one, is_tls))
 }
 
 /// The socket at this place, if it is one of a stream.

@@ -631,6 +631,7 @@ impl Users {
 mod tests {
     use super::*;
     use crate::auth::users::hash;
+    use crate::config::protocol::ByProtocol;
     use crate::config::settings::Settings;
 
     fn users() -> Arc<Users> {
@@ -925,7 +926,10 @@ mod tests {
             format!("[[user]]\nname = \"{name}\"\n{rows}\n")
         });
         let settings = Settings {
-            http_token: "t0ken".to_owned(),
+            secrets: ByProtocol {
+                http: "t0ken".to_owned(),
+                ..ByProtocol::default()
+            },
             ..Settings::default()
         };
         let users = users_with(&rows.concat(), settings);

@@ -29,8 +29,7 @@ impl Announced {
     /// # Errors
     /// An address that clients cannot connect to, or a duplicate.
     pub fn check(&self) -> Result<(), String> {
-        for protocol in Protocol::ALL {
-            let all = self.of(protocol);
+        for (protocol, all) in self.iter() {
             for address in all {
                 check_address(address)?;
             }
@@ -49,7 +48,7 @@ impl Announced {
     /// Whether no address is announced.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        Protocol::ALL.iter().all(|&one| self.of(one).is_empty())
+        self.values().all(Vec::is_empty)
     }
 }
 

@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::units::{parse_duration_ms, show_duration_ms};
-use crate::config::protocol::Protocol;
+use crate::config::protocol::{ByProtocol, Protocol};
 
 /// Times to live in milliseconds; 0 for none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefaultTtl {
-    protocols: [u64; Protocol::COUNT],
-    /// By the number of the database, over Redis's protocol.
-    databases: BTreeMap<u32, u64>,
+    protocols: ByProtocol<u64>,
+    /// By the number of the database.
+    databases: ByProtocol<BTreeMap<u32, u64>>,
 }
 
 /// The scope of a part of the setting.
 enum Scope {
     All,
     Protocol(Protocol),
-    Database(u32),
+    Database(Protocol, u32),
 }
 
 impl DefaultTtl {
@@ -34,8 +34,8 @@ impl DefaultTtl {
     /// A message if a duration or a scope is invalid.
     pub fn parse(text: &str) -> Result<DefaultTtl, String> {
         let mut all = None;
-        let mut protocols = [None; Protocol::COUNT];
-        let mut databases = BTreeMap::new();
+        let mut protocols = ByProtocol::<Option<u64>>::default();
+        let mut databases = ByProtocol::<BTreeMap<_, _>>::default();
         for part in text.split(',').map(str::trim) {
             let (scope, ttl) = match part.split_once('=') {
                 Some((scope, ttl)) => (Scope::parse(scope)?, ttl),
@@ -44,8 +44,10 @@ impl DefaultTtl {
             let ttl_ms = parse_duration_ms(ttl)?;
             let before = match scope {
                 Scope::All => all.replace(ttl_ms),
-                Scope::Protocol(protocol) => protocols[protocol as usize].replace(ttl_ms),
-                Scope::Database(database) => databases.insert(database, ttl_ms),
+                Scope::Protocol(protocol) => protocols.of_mut(protocol).replace(ttl_ms),
+                Scope::Database(protocol, database) => {
+                    databases.of_mut(protocol).insert(database, ttl_ms)
+                }
             };
             if before.is_some() {
                 return Err(format!("{part:?} repeats an earlier part"));
@@ -63,32 +65,44 @@ impl DefaultTtl {
     /// # Errors
     /// The first one that does not exist.
     pub fn check(&self, databases: usize) -> Result<(), String> {
-        match self.databases.last_key_value() {
-            Some((&last, _)) if last as usize >= databases => Err(format!(
+        let named = self.databases.values().flat_map(BTreeMap::keys);
+        match named.max() {
+            Some(&last) if last as usize >= databases => Err(format!(
                 "database {last} does not exist; --databases is {databases}"
             )),
             _ => Ok(()),
         }
     }
 
-    /// That of an item stored by a protocol, in a database over Redis's.
+    /// That of an item stored by a protocol, in a database if it has those.
     #[must_use]
     pub fn ttl_ms(&self, protocol: Protocol, database: u32) -> u64 {
-        let own = self.databases.get(&database);
-        match (protocol, own) {
-            (Protocol::Resp, Some(own_ms)) => *own_ms,
-            _ => self.protocols[protocol as usize],
-        }
+        let own = self.databases.of(protocol).get(&database);
+        *own.unwrap_or(self.protocols.of(protocol))
+    }
+
+    /// The TTL in all scopes, if it is the same.
+    fn of_all(&self) -> Option<u64> {
+        let mut all = self.protocols.values().copied();
+        let first = all.next()?;
+        let has_databases = self
+            .databases
+            .values()
+            .any(|databases| !databases.is_empty());
+        (!has_databases && all.all(|other| other == first)).then_some(first)
     }
 
     /// The scopes, as they are written, and their times in milliseconds; each protocol, then the
     /// databases with their own.
     pub fn scopes(&self) -> impl Iterator<Item = (String, u64)> {
-        let protocols = Protocol::ALL.iter().zip(self.protocols);
-        let protocols = protocols.map(|(protocol, ttl_ms)| (protocol.name().to_owned(), ttl_ms));
-        let databases = self.databases.iter().map(|(database, ttl_ms)| {
-            let name = Protocol::Resp.name();
-            (format!("{name}:{database}"), *ttl_ms)
+        let protocols = self.protocols.iter();
+        let protocols = protocols.map(|(protocol, ttl_ms)| (protocol.name().to_owned(), *ttl_ms));
+        let databases = self.databases.iter().flat_map(|(protocol, databases)| {
+            let name = protocol.name();
+            let scope = move |database: &u32| format!("{name}:{database}");
+            databases
+                .iter()
+                .map(move |(database, ttl_ms)| (scope(database), *ttl_ms))
         });
         protocols.chain(databases)
     }
@@ -100,11 +114,13 @@ impl Scope {
             Some((name, database)) => (name, Some(database)),
             None => (text, None),
         };
-        let protocol = Protocol::ALL.into_iter().find(|one| one.name() == name);
+        let protocol = Protocol::named(name);
         let database = database.map(str::parse::<u32>).transpose();
         match (protocol, database) {
             (Some(protocol), Ok(None)) => Ok(Scope::Protocol(protocol)),
-            (Some(Protocol::Resp), Ok(Some(database))) => Ok(Scope::Database(database)),
+            (Some(protocol), Ok(Some(database))) if protocol.row().has_databases => {
+                Ok(Scope::Database(protocol, database))
+            }
             _ => Err(format!(
                 "{text:?} cannot have a default TTL; write memcached, resp, http or resp:3 \
                  for a database"
@@ -116,9 +132,8 @@ impl Scope {
 /// As an operator would write it.
 impl fmt::Display for DefaultTtl {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [first, others @ ..] = &self.protocols;
-        if self.databases.is_empty() && others.iter().all(|other| other == first) {
-            return to.write_str(&show_duration_ms(*first));
+        if let Some(only) = self.of_all() {
+            return to.write_str(&show_duration_ms(only));
         }
         for (place, (scope, ttl_ms)) in self.scopes().enumerate() {
             let comma = if place == 0 { "" } else { "," };

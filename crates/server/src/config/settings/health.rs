@@ -77,7 +77,7 @@ pub(super) fn options(
 
 fn parse(text: &str) -> Result<HealthTarget, String> {
     let parts = text.split_once('=').and_then(|(name, address)| {
-        let protocol = Protocol::ALL.into_iter().find(|one| one.name() == name)?;
+        let protocol = Protocol::named(name)?;
         Some((protocol, address))
     });
     let (protocol, address) =
@@ -118,6 +118,7 @@ fn reachable(address: &Address) -> Address {
 mod tests {
     use super::*;
 
+    use crate::config::protocol::ByProtocol;
     fn target(arguments: &[&str], settings: Settings) -> Result<String, String> {
         let arguments = std::iter::once(HEALTHCHECK).chain(arguments.iter().copied());
         let matches = command(Arg::new("config").long("config")).try_get_matches_from(arguments);
@@ -128,9 +129,11 @@ mod tests {
     #[test]
     fn it_asks_where_the_server_listens_and_over_tls_last() {
         let settings = |memcached: &str, resp: &str, http: &str| Settings {
-            memcached: Address::parse_all(memcached).unwrap(),
-            resp: Address::parse_all(resp).unwrap(),
-            http: Address::parse_all(http).unwrap(),
+            listen: ByProtocol {
+                memcached: Address::parse_all(memcached).unwrap(),
+                resp: Address::parse_all(resp).unwrap(),
+                http: Address::parse_all(http).unwrap(),
+            },
             ..Settings::default()
         };
         for (memcached, resp, http, expected) in [

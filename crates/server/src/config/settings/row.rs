@@ -38,8 +38,8 @@ impl Row {
     #[must_use]
     pub fn is_same(&self, one: &Settings, other: &Settings) -> bool {
         match self.name {
-            "password" => one.password == other.password,
-            "http-token" => one.http_token == other.http_token,
+            "password" => one.secrets.resp == other.secrets.resp,
+            "http-token" => one.secrets.http == other.secrets.http,
             _ => (self.show)(one) == (self.show)(other),
         }
     }

@@ -68,8 +68,8 @@ pub const TABLE: &[Row] = &[
         help: "Addresses for the memcached protocol: host:port, tls:host:port or unix:/path, \
                separated by commas. Port 0 selects a free port. With --users the first command of \
                a client is its login.",
-        set: |s, v| put(&mut s.memcached, Address::parse_all(v)),
-        show: |s| Address::show_all(&s.memcached),
+        set: |s, v| put(&mut s.listen.memcached, Address::parse_all(v)),
+        show: |s| Address::show_all(&s.listen.memcached),
     },
     Row {
         name: "resp",
@@ -78,8 +78,8 @@ pub const TABLE: &[Row] = &[
         default: "127.0.0.1:6379",
         help: "Addresses for the Redis protocol: host:port, tls:host:port or unix:/path, separated \
                by commas. Port 0 selects a free port.",
-        set: |s, v| put(&mut s.resp, Address::parse_all(v)),
-        show: |s| Address::show_all(&s.resp),
+        set: |s, v| put(&mut s.listen.resp, Address::parse_all(v)),
+        show: |s| Address::show_all(&s.listen.resp),
     },
     Row {
         name: "databases",
@@ -141,8 +141,8 @@ pub const TABLE: &[Row] = &[
         default: "off",
         help: "Password for clients of the Redis protocol (AUTH, HELLO). Other users of the \
                machine can read a flag, so use the variable or the file.",
-        set: |s, v| put(&mut s.password, password(v)),
-        show: |s| show_secret(&s.password),
+        set: |s, v| put(&mut s.secrets.resp, password(v)),
+        show: |s| show_secret(&s.secrets.resp),
     },
     Row {
         name: "users",
@@ -216,8 +216,8 @@ pub const TABLE: &[Row] = &[
         help: "Addresses for HTTP: host:port, tls:host:port or unix:/path, separated by commas. \
                HTTP serves the cache under /v1/cache, metrics and the console. Port 0 selects a \
                free port.",
-        set: |s, v| put(&mut s.http, Address::parse_all(v)),
-        show: |s| Address::show_all(&s.http),
+        set: |s, v| put(&mut s.listen.http, Address::parse_all(v)),
+        show: |s| Address::show_all(&s.listen.http),
     },
     Row {
         name: "http-token",
@@ -227,8 +227,8 @@ pub const TABLE: &[Row] = &[
         help: "Token for HTTP requests (`Authorization: Bearer ...`), for all paths except \
                /healthz and /readyz. Other users of the machine can read a flag, so use the \
                variable or the file.",
-        set: |s, v| put(&mut s.http_token, token(v)),
-        show: |s| show_secret(&s.http_token),
+        set: |s, v| put(&mut s.secrets.http, token(v)),
+        show: |s| show_secret(&s.secrets.http),
     },
     Row {
         name: "http-hosts",

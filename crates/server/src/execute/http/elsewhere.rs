@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use cellar_engine::Key;
 use cellar_protocol::http::Status;
 
+use super::PROTOCOL;
 use super::call::{Call, Failure};
 use crate::cluster::slot::slot_of;
-use crate::config::protocol::Protocol;
 use crate::config::settings::announced::Place;
 
 const NOT_SERVED: Failure = Failure::with(
@@ -43,7 +43,7 @@ fn failure(call: &Call<'_>, key: &[u8]) -> Failure {
     let Some(cluster) = &call.context.state.cluster else {
         return NOT_SERVED;
     };
-    let reached_by = (Protocol::Http, call.is_tls);
+    let reached_by = (PROTOCOL, call.is_tls);
     let moved = cluster.elsewhere(slot_of(key), reached_by, |place| moved_to(call, place));
     moved.unwrap_or(NOT_SERVED)
 }

@@ -70,7 +70,7 @@ const TOO_MANY_LOGINS: Failure = Failure {
 #[inline]
 pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> Result<bool, Stop> {
     let state = call.context.state;
-    let token = state.settings.http_token.as_str();
+    let token = state.settings.secrets.http.as_str();
     let is_named_right = is_named_right(call, peer);
     let is_needed = match route {
         Route::Page => pages::asks_for_token(call.request.target.path()),
@@ -132,7 +132,7 @@ fn check_sender(call: &Call<'_>, is_named_right: bool) -> Result<(), Failure> {
 
 /// Whether the request is a user's, who is recorded in the call.
 fn is_of_user(call: &mut Call<'_>, peer: &mut Peer, users: &Users) -> Result<bool, Stop> {
-    let token = call.context.state.settings.http_token.as_str();
+    let token = call.context.state.settings.secrets.http.as_str();
     let Some(asker) = &mut peer.asker else {
         return Ok(false);
     };

@@ -9,8 +9,8 @@ use cellar_engine::Deadline;
 use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{Mark, Target};
 
+use super::PROTOCOL;
 use super::call::{Call, Failure, shown};
-use crate::config::protocol::Protocol;
 use crate::config::settings::units::parse_duration_ms;
 
 pub(super) const BAD_TTL: Failure = Failure::bad(
@@ -104,7 +104,7 @@ impl Call<'_> {
 
     /// The deadline of a value that is stored without one.
     pub(super) fn default_deadline(&self) -> Deadline {
-        self.context.default_deadline(Protocol::Http, 0)
+        self.context.default_deadline(PROTOCOL, 0)
     }
 
     /// The seconds that Cache-Control gives a value, less its Age; `None` if it does not say.

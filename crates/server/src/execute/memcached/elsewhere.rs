@@ -14,8 +14,8 @@ use cellar_protocol::memcached::binary::{
 use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, Request};
 
+use super::PROTOCOL;
 use crate::cluster::slot::slot_of;
-use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
 use crate::net::output::Output;
 
@@ -88,7 +88,7 @@ fn line(key: &[u8], context: Context<'_>) -> String {
         return DOWN.to_owned();
     };
     cluster.counts.moved.fetch_add(1, Ordering::Relaxed);
-    match table.elsewhere(slot, Protocol::Memcached, false) {
+    match table.elsewhere(slot, PROTOCOL, false) {
         Some(place) => format!("SERVER_ERROR moved {place}"),
         None => "SERVER_ERROR moved".to_owned(),
     }

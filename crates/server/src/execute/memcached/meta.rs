@@ -9,11 +9,11 @@ use cellar_engine::{
 use cellar_protocol::memcached::Meta;
 use cellar_protocol::memcached::reply::{self, Code};
 
+use super::PROTOCOL;
 use super::answers::{failure, failure_or};
 use super::change;
 use super::read;
 use crate::clients::events::Class;
-use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
 use crate::net::output::Output;
 
@@ -251,7 +251,7 @@ pub(super) fn delete(
         // An emptied item counts as stored again.
         touch: match touch {
             Some(exptime) => Some(context.deadline(exptime)),
-            None => drop_value.then(|| context.default_deadline(Protocol::Memcached, 0)),
+            None => drop_value.then(|| context.default_deadline(PROTOCOL, 0)),
         },
         new_version: meta.number(b'E'),
     };

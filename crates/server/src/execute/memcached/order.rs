@@ -4,8 +4,8 @@ use cellar_engine::{Deadline, End, Error, ExtentReservation, Key, Kind, SetOptio
 use cellar_protocol::memcached::binary::PacketHead;
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
+use super::PROTOCOL;
 use crate::clients::events::Class;
-use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
 use crate::execute::upload::ValueSource;
 
@@ -300,7 +300,7 @@ impl Context<'_> {
     #[inline]
     pub(super) fn stored_deadline(&self, exptime: impl Into<i64>) -> Deadline {
         match exptime.into() {
-            0 => self.default_deadline(Protocol::Memcached, 0),
+            0 => self.default_deadline(PROTOCOL, 0),
             exptime => self.deadline(exptime),
         }
     }

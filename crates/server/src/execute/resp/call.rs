@@ -11,12 +11,12 @@ use cellar_engine::{Cache, Deadline, Instant, Intent, Key, Space};
 use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Reply};
 
+use super::PROTOCOL;
 use super::failure::Failure;
 use super::session::Session;
 use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::clients::tracking::as_one_step;
 use crate::config::limits::REPLY_BYTES_MAX;
-use crate::config::protocol::Protocol;
 use crate::execute::context::{Context, Flow, Moment};
 use crate::execute::section::{Reach, Wish, keys_of};
 use crate::net::output::Output;
@@ -173,7 +173,7 @@ impl<'c> Call<'c> {
     #[inline]
     pub(super) fn default_deadline(&self) -> Deadline {
         self.context
-            .default_deadline(Protocol::Resp, self.session.database)
+            .default_deadline(PROTOCOL, self.session.database)
     }
 
     /// Milliseconds until a deadline; `None` for never.

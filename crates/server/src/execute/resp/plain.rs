@@ -7,8 +7,8 @@ use cellar_engine::{Cache, Candidate, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Request, Verb};
 
+use super::PROTOCOL;
 use crate::clients::tracking::begin_request;
-use crate::config::protocol::Protocol;
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::Need;
 use crate::execute::resp::call::notify::Class;
@@ -167,7 +167,7 @@ fn store(
 ) -> Flow {
     context.counters.cmd_set.add(1);
     let options = SetOptions {
-        deadline: context.default_deadline(Protocol::Resp, session.database),
+        deadline: context.default_deadline(PROTOCOL, session.database),
         ..SetOptions::default()
     };
     let key = set.key.hinted_at(hinted);

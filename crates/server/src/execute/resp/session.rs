@@ -152,12 +152,15 @@ impl Session {
 
     /// The user of a new connection.
     pub(super) fn first_identity(state: &State) -> Identity {
-        Identity::of_new(state.users.as_deref(), !state.settings.password.is_empty())
+        Identity::of_new(
+            state.users.as_deref(),
+            !state.settings.secrets.resp.is_empty(),
+        )
     }
 
     /// The client's state; none if it is more than another process takes over.
     pub(super) fn setup(&self, state: &State) -> Option<ClientSetup> {
-        let has_logged_in = state.users.is_some() || !state.settings.password.is_empty();
+        let has_logged_in = state.users.is_some() || !state.settings.secrets.resp.is_empty();
         let hears = self.tracked.is_on || self.monitors || !self.subscriptions.is_empty();
         let is_within = self.transaction.is_some() || self.watched.held_bytes() > 0;
         // Relaxed: a wish, which its own thread notes.

@@ -6,12 +6,12 @@
 use cellar_protocol::resp::request::key_places;
 use cellar_protocol::resp::{Command, Verb};
 
+use super::PROTOCOL;
 use super::failure::Failure;
 use super::session::Session;
 use super::session::queue::Transaction;
 use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
-use crate::config::protocol::Protocol;
 use crate::config::settings::announced::Place;
 use crate::execute::context::Context;
 
@@ -88,7 +88,7 @@ fn refusal(cluster: &Cluster, slot: u16, session: &Session) -> Failure {
     if session.is_script {
         return Failure::text("ERR Script attempted to access a non local key in a cluster node");
     }
-    let reached_by = (Protocol::Resp, session.client.seat.is_tls);
+    let reached_by = (PROTOCOL, session.client.seat.is_tls);
     let moved = |place: Place<'_>| Failure::Text(format!("MOVED {slot} {place}").into());
     let moved = cluster.elsewhere(slot, reached_by, moved);
     moved.unwrap_or(NOT_SERVED)

@@ -9,10 +9,7 @@
 //! Tests: at the end of this file, tests/status.rs.
 
 use super::Counter;
-use crate::config::protocol::Protocol;
-
-/// A number for each protocol.
-pub type PerProtocol = [u64; Protocol::COUNT];
+use crate::config::protocol::{ByProtocol, PerProtocol, Protocol};
 
 /// Upper bounds of the bins of latencies, in microseconds: 10 us to 10 s. One bin more has no
 /// bound.
@@ -27,9 +24,9 @@ pub const BINS: usize = BOUNDS_US.len() + 1;
 /// One event loop's load; only the loop itself writes.
 #[derive(Debug, Default)]
 pub struct Load {
-    latency: [LatencyCounters; Protocol::COUNT],
+    latency: PerProtocol<LatencyCounters>,
     busy_us: Counter,
-    connections: [Counter; Protocol::COUNT],
+    connections: PerProtocol<Counter>,
     buffer_bytes: Counter,
 }
 
@@ -52,11 +49,11 @@ pub struct Latencies {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadTotals {
     /// Latencies of each protocol.
-    pub latency: [Latencies; Protocol::COUNT],
+    pub latency: ByProtocol<Latencies>,
     /// Time of iterations with work, in microseconds.
     pub busy_us: u64,
     /// Open connections of each protocol.
-    pub connections: PerProtocol,
+    pub connections: ByProtocol<u64>,
     /// Bytes of buffers that connections hold: incomplete requests and replies that wait; up to a
     /// second old.
     pub buffer_bytes: u64,
@@ -65,7 +62,7 @@ pub struct LoadTotals {
 impl Load {
     /// Counts an iteration that took `us` and answered `requests` of each protocol.
     #[inline]
-    pub fn note_turn(&self, requests: &PerProtocol, us: u64) {
+    pub fn note_turn(&self, requests: &PerProtocol<u64>, us: u64) {
         self.busy_us.add(us);
         for (histogram, &requests) in self.latency.iter().zip(requests) {
             if requests > 0 {
@@ -96,9 +93,9 @@ impl Load {
     #[must_use]
     pub fn read(&self) -> LoadTotals {
         LoadTotals {
-            latency: std::array::from_fn(|protocol| self.latency[protocol].read()),
+            latency: ByProtocol::from_fn(|protocol| self.latency[protocol as usize].read()),
             busy_us: self.busy_us.read(),
-            connections: std::array::from_fn(|protocol| self.connections[protocol].read()),
+            connections: ByProtocol::from_fn(|protocol| self.connections[protocol as usize].read()),
             buffer_bytes: self.buffer_bytes.read(),
         }
     }
@@ -157,20 +154,22 @@ impl LoadTotals {
     /// Requests of all protocols.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.latency.iter().map(Latencies::count).sum()
+        self.latency.values().map(Latencies::count).sum()
     }
 
     /// Adds another loop's.
     pub fn add(&mut self, other: &LoadTotals) {
-        for (mine, more) in self.latency.iter_mut().zip(&other.latency) {
+        for (protocol, more) in other.latency.iter() {
+            let mine = self.latency.of_mut(protocol);
             for (bin, more) in mine.bins.iter_mut().zip(more.bins) {
                 *bin += more;
             }
             mine.sum_us = mine.sum_us.wrapping_add(more.sum_us);
         }
         self.busy_us += other.busy_us;
-        for (mine, more) in self.connections.iter_mut().zip(other.connections) {
-            *mine = mine.wrapping_add(more);
+        for (protocol, more) in other.connections.iter() {
+            let mine = self.connections.of_mut(protocol);
+            *mine = mine.wrapping_add(*more);
         }
         self.buffer_bytes += other.buffer_bytes;
     }
@@ -188,12 +187,18 @@ mod tests {
         load.note_turn(&[0, 1, 0], 60_000_000);
         load.note_turn(&[0, 0, 0], 7);
         let read = load.read();
-        assert_eq!(read.latency[0].bins[..3], [3, 2, 0]);
+        assert_eq!(read.latency.memcached.bins[..3], [3, 2, 0]);
         assert_eq!(
-            (read.latency[1].bins[1], read.latency[1].bins[BINS - 1]),
+            (read.latency.resp.bins[1], read.latency.resp.bins[BINS - 1]),
             (5, 1)
         );
-        assert_eq!((read.latency[0].count(), read.latency[0].sum_us), (5, 52));
+        assert_eq!(
+            (
+                read.latency.memcached.count(),
+                read.latency.memcached.sum_us
+            ),
+            (5, 52)
+        );
         assert_eq!((read.busy_us, read.requests()), (60_000_028, 12));
     }
 
@@ -209,8 +214,9 @@ mod tests {
         other.set_buffer_bytes(5);
         let mut sum = one.read();
         sum.add(&other.read());
-        assert_eq!(sum.connections, [0, 2, 0]);
-        assert_eq!((sum.latency[0].bins[2], sum.buffer_bytes), (1, 5));
+        let connections: Vec<u64> = sum.connections.values().copied().collect();
+        assert_eq!(connections, [0, 2, 0]);
+        assert_eq!((sum.latency.memcached.bins[2], sum.buffer_bytes), (1, 5));
     }
 
     #[test]

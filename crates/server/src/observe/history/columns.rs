@@ -6,8 +6,8 @@
 use cellar_engine::Stats;
 
 use super::Snapshot;
-use crate::config::protocol::Protocol;
-use crate::observe::counters::load::{Latencies, PerProtocol, quantile_us};
+use crate::config::protocol::ByProtocol;
+use crate::observe::counters::load::{Latencies, quantile_us};
 
 /// One metric of a row.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +31,8 @@ pub(super) struct Interval<'a> {
     now: &'a Snapshot,
     before: &'a Snapshot,
     seconds: f64,
-    latency: [Latencies; Protocol::COUNT],
+    latency: ByProtocol<Latencies>,
 }
-
-const MEMCACHED: usize = Protocol::Memcached as usize;
-const RESP: usize = Protocol::Resp as usize;
-const HTTP: usize = Protocol::Http as usize;
 
 macro_rules! columns {
     ($($name:ident $unit:literal $help:literal: $read:expr;)*) => {
@@ -52,21 +48,25 @@ macro_rules! columns {
 
 columns! {
     requests "1/s" "Requests of all protocols.": |step| step.rate(|one| one.load.requests());
-    memcached "1/s" "Requests of the memcached protocol.": |step| step.requests(MEMCACHED);
-    resp "1/s" "Requests of the Redis protocol.": |step| step.requests(RESP);
-    http "1/s" "Requests of HTTP.": |step| step.requests(HTTP);
+    memcached "1/s" "Requests of the memcached protocol.":
+        |step| step.requests(&step.latency.memcached);
+    resp "1/s" "Requests of the Redis protocol.": |step| step.requests(&step.latency.resp);
+    http "1/s" "Requests of HTTP.": |step| step.requests(&step.latency.http);
     p50 "us" "Latency that half of all requests did not exceed.": |step| step.all_within(0.5);
     p99 "us" "Latency that 99 of 100 requests did not exceed.": |step| step.all_within(0.99);
     p999 "us" "Latency that 999 of 1,000 requests did not exceed.": |step| step.all_within(0.999);
-    memcached_p50 "us" "p50 of the memcached protocol.": |step| step.within(MEMCACHED, 0.5);
-    memcached_p99 "us" "p99 of the memcached protocol.": |step| step.within(MEMCACHED, 0.99);
-    memcached_p999 "us" "p99.9 of the memcached protocol.": |step| step.within(MEMCACHED, 0.999);
-    resp_p50 "us" "p50 of the Redis protocol.": |step| step.within(RESP, 0.5);
-    resp_p99 "us" "p99 of the Redis protocol.": |step| step.within(RESP, 0.99);
-    resp_p999 "us" "p99.9 of the Redis protocol.": |step| step.within(RESP, 0.999);
-    http_p50 "us" "p50 of HTTP.": |step| step.within(HTTP, 0.5);
-    http_p99 "us" "p99 of HTTP.": |step| step.within(HTTP, 0.99);
-    http_p999 "us" "p99.9 of HTTP.": |step| step.within(HTTP, 0.999);
+    memcached_p50 "us" "p50 of the memcached protocol.":
+        |step| quantile(&step.latency.memcached, 0.5);
+    memcached_p99 "us" "p99 of the memcached protocol.":
+        |step| quantile(&step.latency.memcached, 0.99);
+    memcached_p999 "us" "p99.9 of the memcached protocol.":
+        |step| quantile(&step.latency.memcached, 0.999);
+    resp_p50 "us" "p50 of the Redis protocol.": |step| quantile(&step.latency.resp, 0.5);
+    resp_p99 "us" "p99 of the Redis protocol.": |step| quantile(&step.latency.resp, 0.99);
+    resp_p999 "us" "p99.9 of the Redis protocol.": |step| quantile(&step.latency.resp, 0.999);
+    http_p50 "us" "p50 of HTTP.": |step| quantile(&step.latency.http, 0.5);
+    http_p99 "us" "p99 of HTTP.": |step| quantile(&step.latency.http, 0.99);
+    http_p999 "us" "p99.9 of HTTP.": |step| quantile(&step.latency.http, 0.999);
     gets "1/s" "Keys read.": |step| step.rate(reads);
     hits "1/s" "Keys that reads found.": |step| step.rate(hits);
     misses "1/s" "Keys that reads did not find.": |step| step.rate(|one| one.engine.misses);
@@ -95,12 +95,12 @@ columns! {
     buffer_bytes "bytes" "Memory of connection buffers.": |step| level(step.now.load.buffer_bytes);
     free_bytes "bytes" "Configured memory that is not in use.":
         |step| level(free(&step.now.engine));
-    connections "connections" "Open connections.": |step| level(step.clients().iter().sum());
+    connections "connections" "Open connections.": |step| level(step.clients().values().sum());
     memcached_clients "connections" "Open connections of the memcached protocol.":
-        |step| level(step.clients()[MEMCACHED]);
+        |step| level(step.clients().memcached);
     resp_clients "connections" "Open connections of the Redis protocol.":
-        |step| level(step.clients()[RESP]);
-    http_clients "connections" "Open connections of HTTP.": |step| level(step.clients()[HTTP]);
+        |step| level(step.clients().resp);
+    http_clients "connections" "Open connections of HTTP.": |step| level(step.clients().http);
     busiest "ratio" "Share of time that the busiest event loop spent on work.":
         |step| step.busiest();
 }
@@ -118,18 +118,24 @@ fn free(engine: &Stats) -> u64 {
     engine.memory_bytes.saturating_sub(used)
 }
 
+fn quantile(latency: &Latencies, share: f64) -> Option<f64> {
+    quantile_us(&latency.bins, share)
+}
+
 fn level(number: u64) -> Option<f64> {
     Some(number as f64)
 }
 
 impl<'a> Interval<'a> {
     pub(super) fn new(now: &'a Snapshot, before: &'a Snapshot) -> Interval<'a> {
-        let latency = |place: usize| now.load.latency[place].since(&before.load.latency[place]);
         Interval {
             now,
             before,
             seconds: now.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1_000.0,
-            latency: std::array::from_fn(latency),
+            latency: ByProtocol::from_fn(|protocol| {
+                let (now, before) = (&now.load.latency, &before.load.latency);
+                now.of(protocol).since(before.of(protocol))
+            }),
         }
     }
 
@@ -147,18 +153,13 @@ impl<'a> Interval<'a> {
         Some(self.growth(count) / self.seconds)
     }
 
-    fn requests(&self, protocol: usize) -> Option<f64> {
-        Some(self.latency[protocol].count() as f64 / self.seconds)
-    }
-
-    fn within(&self, protocol: usize, share: f64) -> Option<f64> {
-        quantile_us(&self.latency[protocol].bins, share)
+    fn requests(&self, latency: &Latencies) -> Option<f64> {
+        Some(latency.count() as f64 / self.seconds)
     }
 
     fn all_within(&self, share: f64) -> Option<f64> {
-        let bins = std::array::from_fn(|bin| self.latency.iter().map(|one| one.bins[bin]).sum());
-        let all = Latencies { bins, sum_us: 0 };
-        quantile_us(&all.bins, share)
+        let bins = std::array::from_fn(|bin| self.latency.values().map(|one| one.bins[bin]).sum());
+        quantile_us(&bins, share)
     }
 
     fn hit_ratio(&self) -> Option<f64> {
@@ -166,7 +167,7 @@ impl<'a> Interval<'a> {
         (all > 0.0).then(|| self.growth(hits) / all)
     }
 
-    fn clients(&self) -> &PerProtocol {
+    fn clients(&self) -> &ByProtocol<u64> {
         &self.now.load.connections
     }
 

@@ -110,10 +110,8 @@ impl NamedList {
 
     /// This node's announcement, at another host.
     fn at(&self, host: IpAddr) -> Announced {
-        let mut announced = Announced::default();
-        for protocol in Protocol::ALL {
-            let own = self.like.of(protocol).iter();
-            let moved = own.filter_map(|address| {
+        self.like.map(|own| {
+            let moved = own.iter().filter_map(|address| {
                 let (_, port) = address.host_and_port()?;
                 let place = SocketAddr::new(host, port.parse().ok()?).to_string();
                 Some(if address.is_tls() {
@@ -122,9 +120,8 @@ impl NamedList {
                     Address::Tcp(place)
                 })
             });
-            *announced.of_mut(protocol) = moved.collect();
-        }
-        announced
+            moved.collect()
+        })
     }
 }
 
@@ -135,12 +132,9 @@ fn service(name: &str) -> Result<Option<Protocol>, String> {
         return Ok(None);
     };
     let (port, rest) = behind.split_once('.').unwrap_or((behind, ""));
-    let protocol = match port.strip_prefix("tcp-").unwrap_or(port) {
-        "redis" | "resp" => Some(Protocol::Resp),
-        "memcached" | "memcache" => Some(Protocol::Memcached),
-        "http" => Some(Protocol::Http),
-        _ => None,
-    };
+    let service = port.strip_prefix("tcp-").unwrap_or(port);
+    let mut all = Protocol::ALL.into_iter();
+    let protocol = all.find(|one| one.row().services.contains(&service));
     match protocol {
         Some(_) if rest.starts_with("_tcp.") => Ok(protocol),
         _ => Err(format!(

@@ -19,7 +19,6 @@ use crate::cluster::list::NodeList;
 use crate::cluster::ownership::now_ms;
 use crate::cluster::slot::{SlotSet, slot_of};
 use crate::cluster::table::SlotTable;
-use crate::config::protocol::Protocol;
 use crate::config::settings::address::Address;
 use crate::state::State;
 use crate::system::clock::unix_s;
@@ -129,8 +128,7 @@ impl Keeper {
             if node.name == self.cluster.name {
                 continue;
             }
-            for protocol in Protocol::ALL {
-                let own = settings.addresses(protocol);
+            for (protocol, own) in settings.listen.iter() {
                 let is_own = |address: &&Address| own.contains(address);
                 if let Some(address) = node.announced.of(protocol).iter().find(is_own) {
                     return Err(format!(

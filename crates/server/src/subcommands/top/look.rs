@@ -1,6 +1,5 @@
 //! Look: two statuses of a server, and what happened between them.
 
-use crate::config::protocol::Protocol;
 use crate::observe::counters::load::quantile;
 use crate::pages::status::{Latency, Operations, Status};
 
@@ -67,10 +66,7 @@ impl Look {
     /// Requests of all protocols in a second.
     #[must_use]
     pub fn requests(&self) -> f64 {
-        self.rate(|status| {
-            let requests = Protocol::ALL.map(|protocol| status.requests.of(protocol));
-            requests.into_iter().sum()
-        })
+        self.rate(|status| status.requests.values().sum())
     }
 
     /// The share of reads that found their key, 0 to 1; none without reads.

@@ -68,9 +68,8 @@ impl ToldClient {
     fn parse(line: &str) -> Option<ToldClient> {
         let (client, setup) = line.split_once('\t').unwrap_or((line, ""));
         let (protocol, peer) = client.split_once(' ')?;
-        let mut all = Protocol::ALL.into_iter();
         Some(ToldClient {
-            protocol: all.find(|one| one.name() == protocol)?,
+            protocol: Protocol::named(protocol)?,
             peer: peer.to_owned(),
             setup: match setup {
                 "" => ClientSetup::default(),

@@ -95,7 +95,7 @@ fn all(state: &State) -> Vec<Arc<User>> {
 
 /// Whether a user needs no password, which is so only without users.
 fn needs_none(state: &State) -> bool {
-    state.users.is_none() && state.settings.password.is_empty()
+    state.users.is_none() && state.settings.secrets.resp.is_empty()
 }
 
 /// Rights as rules of Redis's: commands, keys, channels; and the databases, for which Valkey has a

@@ -168,7 +168,11 @@ fn server(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let (state, settings) = (call.context.state, &call.context.state.settings);
     let now = call.cache().now();
     let uptime_s = (now.0 - state.started.0) / 1_000;
-    let mut plain = settings.resp.iter().filter(|address| !address.is_tls());
+    let mut plain = settings
+        .listen
+        .resp
+        .iter()
+        .filter(|address| !address.is_tls());
     let port = plain.find_map(Address::host_and_port).map(|(_, port)| port);
     text.fields([
         ("redis_version", REDIS_VERSION),

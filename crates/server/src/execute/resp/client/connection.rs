@@ -167,7 +167,7 @@ fn enter_with_password(
     password: &[u8],
 ) -> Result<Admission, Failure> {
     let state = call.context.state;
-    let expected = state.settings.password.as_bytes();
+    let expected = state.settings.secrets.resp.as_bytes();
     let is_user = user.is_none_or(|user| user == DEFAULT_USER.as_bytes());
     if expected.is_empty() {
         return if is_user {
@@ -248,7 +248,7 @@ pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
         _ => return Err(Failure::Syntax),
     };
     let state = call.context.state;
-    if user.is_none() && state.settings.password.is_empty() && state.users.is_none() {
+    if user.is_none() && state.settings.secrets.resp.is_empty() && state.users.is_none() {
         return Err(Failure::text(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
