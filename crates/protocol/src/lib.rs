@@ -10,6 +10,5 @@ mod length_line; // the line with a value's length
 pub mod memcached; // memcached's protocols, text and binary, from the server's side
 pub mod resp; // Redis's protocol, RESP2 and RESP3, from the server's side
 pub mod http; // HTTP/1.1 and 1.0 from the server's side
-pub mod page; // the page docs/commands.md, made from the tables of commands
 
 pub use printable::printable;

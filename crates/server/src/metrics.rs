@@ -2,7 +2,7 @@
 //!
 //! One row of a table is one metric: [`tables`] holds counters, by this project's names;
 //! [`memcached`], [`redis`] and [`own`] hold the others, the first two by the names that dashboards
-//! of those servers read. docs/metrics.md is generated from all ([`page`]).
+//! of those servers read. tests/docs/metrics.rs makes docs/metrics.md of all.
 //!
 //! Tests: tests/metrics.rs, tests/docs.rs.
 
@@ -14,7 +14,6 @@ pub mod own;
 pub mod cluster;
 pub mod memcached;
 pub mod redis;
-pub mod page;
 pub mod otlp; // the same for collectors of OpenTelemetry
 
 use self::deprecated::Deprecated;

@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::auth::users::User;
 use crate::state::State;
 
-pub mod limits_page; // docs/limits.md, generated from the limits themselves
 mod query;
 pub mod metrics;
 pub mod status; // metrics of the console, as JSON

@@ -1,11 +1,4 @@
-//! The table of commands, and the section of the page made from it.
-//!
-//! One row a command; docs/commands.md is generated from it and a test fails when it is stale:
-//! `CELLAR_BLESS=1 cargo test -p cellar-protocol --test commands_page` regenerates it.
-
-use std::fmt::Write;
-
-use super::binary;
+//! The table of commands. tests/commands_page.rs makes docs/commands.md of it.
 
 /// One command.
 #[derive(Clone, Copy, Debug)]
@@ -130,45 +123,3 @@ pub const FLAGS: &[Flag] = flags! {
     "X" "replies of mg": "The value is stale.";
     "Z" "replies of mg": "Another caller has the lease.";
 };
-
-/// The section of docs/commands.md about these commands.
-#[must_use]
-pub fn section() -> String {
-    let mut page = String::from(
-        "## memcached\n\n\
-         The text protocol, classic and meta, as in memcached 1.6.45. Keys have 1 to 250\n\
-         bytes. `exptime` is in seconds: 0 means none, a negative value has expired, and a\n\
-         value above 30 days is a Unix time. Deliberate differences:\n\
-         [conformance/README.md](../conformance/README.md).\n\n\
-         | command | arguments | what it does | since |\n|---|---|---|---|\n",
-    );
-    let cell = |text: &str| text.replace('|', "\\|");
-    for command in COMMANDS {
-        let syntax = cell(command.syntax);
-        let syntax = if syntax.is_empty() {
-            syntax
-        } else {
-            format!("`{syntax}`")
-        };
-        let Command {
-            name,
-            summary,
-            since,
-            ..
-        } = command;
-        writeln!(page, "| `{name}` | {syntax} | {summary} | {since} |")
-            .expect("writing into a string does not fail");
-    }
-    page.push_str("\n### Flags of the meta commands\n\n| flag | of | meaning |\n|---|---|---|\n");
-    for Flag {
-        flag,
-        commands,
-        summary,
-    } in FLAGS
-    {
-        writeln!(page, "| `{flag}` | {commands} | {summary} |")
-            .expect("writing into a string does not fail");
-    }
-    page.push_str(&binary::operation::section());
-    page
-}

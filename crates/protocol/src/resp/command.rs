@@ -10,9 +10,7 @@
 #[macro_use]
 mod rows; // how a row of the table is written
 mod table; // which commands of Redis there are, their arity, flags and keys
-mod section;
 
-pub use section::section;
 pub use table::{TABLE, Verb};
 
 /// One command, or one subcommand of a command.

@@ -114,6 +114,8 @@ pub const DOCUMENT_BYTES_MAX: usize = 2 << 20;
 /// Bytes that the entries of each log of COMMANDLOG may take together: the oldest are removed
 /// first.
 pub const COMMAND_LOG_BYTES_MAX: usize = 4 << 20;
+/// Bytes of the names of keys whose expiry is published.
+pub const EXPIRY_NAMES_BYTES_MAX: usize = 4 << 20;
 /// Most keys that HOTKEYS lists.
 pub const HOT_KEYS_MAX: usize = 64;
 /// Most entries of each log of COMMANDLOG, whatever their length: the highest `slowlog-max-len`.

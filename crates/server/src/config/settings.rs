@@ -2,7 +2,7 @@
 //!
 //! One row of [`TABLE`] is one setting: `--max-connections`, `CELLAR_MAX_CONNECTIONS` and
 //! `max_connections = ...` are the same thing. The command line ([`load`]), the help text and
-//! docs/config.md ([`page`]) all come from the table.
+//! docs/config.md all come from the table.
 //!
 //! Tests: settings/table.rs, tests/startup_errors.rs, tests/docs.rs.
 
@@ -27,7 +27,6 @@ mod usage; // what is said of names that nothing has
 mod help; // what --help says
 pub mod health; // the flags of `cellar healthcheck`
 pub mod load;
-pub mod page;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

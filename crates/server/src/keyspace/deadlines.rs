@@ -5,8 +5,8 @@
 //! tracks or has notifications for
 //! ([`Observer::expire_due`](crate::keyspace::observer::Observer::expire_due)).
 //!
-//! Limit: names take [`NAMES_BYTES_MAX`]; above it the latest deadlines are dropped. Moments are in
-//! engine milliseconds. Why: docs/decisions/0073.
+//! Limit: names take [`EXPIRY_NAMES_BYTES_MAX`]; above it the latest deadlines are dropped. Moments
+//! are in engine milliseconds. Why: docs/decisions/0073.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use cellar_engine::{Key, Space};
 
-/// Most bytes of names that wait.
-pub(crate) const NAMES_BYTES_MAX: usize = 4 << 20;
+use crate::config::limits::EXPIRY_NAMES_BYTES_MAX;
+
 /// Bytes that a name takes beside its own, about.
 const ENTRY_BYTES: usize = 64;
 /// Nothing waits.
@@ -78,7 +78,7 @@ impl Deadlines {
                 waiting.bytes += bytes;
             }
             let mut left_out = Vec::new();
-            while waiting.bytes > NAMES_BYTES_MAX
+            while waiting.bytes > EXPIRY_NAMES_BYTES_MAX
                 && let Some(last) = waiting.keys.pop_last()
             {
                 waiting.bytes -= last.bytes();
@@ -152,7 +152,7 @@ mod tests {
             let name = number.to_le_bytes();
             left_out.extend(deadlines.add(cache.key(&name).unwrap(), number, true));
         }
-        let kept = NAMES_BYTES_MAX / (8 + ENTRY_BYTES);
+        let kept = EXPIRY_NAMES_BYTES_MAX / (8 + ENTRY_BYTES);
         assert_eq!(left_out.len(), 100_000 - kept);
         assert!(
             left_out

@@ -1,9 +1,7 @@
-//! The table of the binary protocol's requests, and the section of the page made from it.
+//! The table of the binary protocol's requests.
 //!
 //! One row for each operation; its quiet form is another opcode of the same row. The decoder takes
 //! from here which parts a request has to have.
-
-use std::fmt::Write;
 
 /// One request, and its quiet form.
 #[derive(Clone, Copy, Debug)]
@@ -168,45 +166,6 @@ impl Part {
             Part::Maybe => true,
         }
     }
-}
-
-/// The section of docs/commands.md about these requests.
-#[must_use]
-pub fn section() -> String {
-    let mut page = String::from(
-        "\n### The binary protocol\n\n\
-         If the first byte of a connection is 0x80, it uses memcached's binary protocol, with\n\
-         the same items and semantics. Exptimes are unsigned, so none is in the past. Quiet\n\
-         requests omit the usual reply, but not errors.\n\n\
-         | request | opcode | quiet | extras | key | value | what it does |\n\
-         |---|---|---|---|---|---|---|\n",
-    );
-    let word = |part| match part {
-        Part::No => "",
-        Part::Yes => "yes",
-        Part::Maybe => "optional",
-    };
-    for operation in OPERATIONS {
-        let quiet = operation
-            .quiet_code
-            .map_or_else(String::new, |code| format!("0x{code:02x}"));
-        let Operation {
-            name,
-            code,
-            extras,
-            key,
-            value,
-            summary,
-            ..
-        } = operation;
-        let (extras, key, value) = (extras.trim_end(), word(*key), word(*value));
-        writeln!(
-            page,
-            "| `{name}` | 0x{code:02x} | {quiet} | {extras} | {key} | {value} | {summary} |"
-        )
-        .expect("writing into a string does not fail");
-    }
-    page
 }
 
 #[cfg(test)]

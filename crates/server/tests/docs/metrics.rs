@@ -1,10 +1,10 @@
 //! Page: docs/metrics.md, written from the tables.
 
-use super::FAMILIES;
-use super::deprecated::DEPRECATED;
-use super::tables::{ENGINE, GAUGES, prometheus_name};
-use super::text::{Family, MetricType};
-use crate::observe::counters::Counters;
+use cellar::metrics::FAMILIES;
+use cellar::metrics::deprecated::DEPRECATED;
+use cellar::metrics::tables::{ENGINE, GAUGES, prometheus_name};
+use cellar::metrics::text::{Family, MetricType};
+use cellar::observe::counters::Counters;
 
 const HEAD: &str = "\
 <!-- Written from the tables in crates/server/src/observe/counters.rs and crates/server/src/metrics;
@@ -60,8 +60,7 @@ const SECTIONS: [(&str, &str); FAMILIES.len()] = [
 ];
 
 /// The page's text.
-#[must_use]
-pub fn page() -> String {
+pub(super) fn page() -> String {
     let mut text = format!("{HEAD}\n## Server\n\n{COLUMNS}");
     for row in Counters::TABLE {
         text.push_str(&line(row.name, row.stat, MetricType::Count, row.help));

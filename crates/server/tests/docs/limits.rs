@@ -1,6 +1,6 @@
 //! Page: docs/limits.md, generated from the limits themselves.
 //!
-//! The page has every public limit of this crate; tests/docs.rs lists the exceptions and why.
+//! The page has every public limit of the server; docs.rs lists the exceptions and why.
 
 use std::fmt::Write;
 
@@ -9,33 +9,32 @@ use cellar_script::{
     PROGRAM_BYTES_MAX, SCRIPT_REPLY_BYTES_MAX, SCRIPTS_MAX, SOURCE_BYTES_MAX,
 };
 
-use crate::auth::login_limiter::PER_CONNECTION_MAX;
-use crate::auth::users::{
+use cellar::auth::login_limiter::PER_CONNECTION_MAX;
+use cellar::auth::users::{
     HASH_BYTES_MAX, NAME_BYTES_MAX, OWN_HASH_BYTES, PASSWORD_BYTES_MAX, USERS_MAX, WAITING_MAX,
     WAITING_PER_SOURCE_MAX,
 };
-use crate::clients::monitors::MONITORS_MAX;
-use crate::clients::tracking::TABLE_BYTES_MAX;
-use crate::cluster::list::NODES_MAX;
-use crate::config::limits::{
+use cellar::clients::monitors::MONITORS_MAX;
+use cellar::clients::tracking::TABLE_BYTES_MAX;
+use cellar::cluster::list::NODES_MAX;
+use cellar::config::limits::{
     ARENA_BYTES, ARGS_MAX, BATCH_KEYS_MAX, BATCH_VALUE_BYTES_MAX, CHANNEL_BYTES_MAX,
     CHUNKED_VALUE_BYTES_MAX, CLIENT_NAME_BYTES_MAX, COMMAND_ARGS_MAX, COMMAND_LOG_BYTES_MAX,
     COMMAND_LOG_ENTRIES_MAX, COMPILED_BYTES_MAX, CONFIG_PATTERNS_MAX, CONNECTION_BYTES,
-    DOCUMENT_BYTES_MAX, FIELDS_BYTES_MAX, FIELDS_MAX, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX,
-    HANDSHAKES_PER_SOURCE_MAX, HOT_KEYS_MAX, LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX,
-    MEMCACHED_KEY_BYTES_MAX, MEMCACHED_LINE_BYTES_MAX, PATTERN_BYTES_MAX, PREFIX_BYTES_MAX,
-    PREFIX_LENGTH_MAX, PROGRAM_BYTES, PSUBSCRIBE_ARGS_MAX, REPLY_BYTES_MAX, REQUEST_LINE_BYTES_MAX,
-    RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_ARGS_MAX, SCRIPT_ARGUMENT_BYTES_MAX, SPARE_BYTES,
-    SUBSCRIPTION_BYTES_MAX, TLS_BYTES, TRACKED_KEYS_MAX, WAITED_BYTES_MAX, WAITERS_MAX,
-    WATCHED_BYTES_MAX,
+    DOCUMENT_BYTES_MAX, EXPIRY_NAMES_BYTES_MAX, FIELDS_BYTES_MAX, FIELDS_MAX, HANDSHAKE_BYTES_MAX,
+    HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX, HOT_KEYS_MAX, LOG_BYTES_MAX, LOG_LINE_BYTES_MAX,
+    LOG_LINES_MAX, MEMCACHED_KEY_BYTES_MAX, MEMCACHED_LINE_BYTES_MAX, PATTERN_BYTES_MAX,
+    PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, PROGRAM_BYTES, PSUBSCRIBE_ARGS_MAX, REPLY_BYTES_MAX,
+    REQUEST_LINE_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_ARGS_MAX,
+    SCRIPT_ARGUMENT_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES, TRACKED_KEYS_MAX,
+    WAITED_BYTES_MAX, WAITERS_MAX, WATCHED_BYTES_MAX,
 };
-use crate::config::settings::units::round_size;
-use crate::config::settings::{CONNECTIONS_MAX, DATABASES_MAX, THREADS_MAX};
-use crate::keyspace::content_types::{SEEN_MAX, TYPE_BYTES_MAX};
-use crate::keyspace::deadlines::NAMES_BYTES_MAX as DEADLINE_NAMES_BYTES_MAX;
-use crate::observe::acl_log::ACL_LOG_MAX;
-use crate::observe::history::HISTORY_BYTES_MAX;
-use crate::observe::hot_keys::HOT_KEYS_BYTES_MAX;
+use cellar::config::settings::units::round_size;
+use cellar::config::settings::{CONNECTIONS_MAX, DATABASES_MAX, THREADS_MAX};
+use cellar::keyspace::content_types::{SEEN_MAX, TYPE_BYTES_MAX};
+use cellar::observe::acl_log::ACL_LOG_MAX;
+use cellar::observe::history::HISTORY_BYTES_MAX;
+use cellar::observe::hot_keys::HOT_KEYS_BYTES_MAX;
 
 const HEAD: &str = "\
 <!-- Written from the bounds in the sources of crates/server; do not edit by hand
@@ -118,8 +117,7 @@ const CLIENT: [(&str, usize, &str); 12] = [
 ];
 
 /// The page's text.
-#[must_use]
-pub fn page() -> String {
+pub(super) fn page() -> String {
     let beside = [
         ("the program", PROGRAM_BYTES, ""),
         ("idle connections", CONNECTION_BYTES, " for each"),
@@ -164,7 +162,7 @@ pub fn page() -> String {
         ("keys of a measurement (HOTKEYS)", HOT_KEYS_BYTES_MAX, ""),
         (
             "names of keys whose expiry is published",
-            DEADLINE_NAMES_BYTES_MAX,
+            EXPIRY_NAMES_BYTES_MAX,
             "",
         ),
         (

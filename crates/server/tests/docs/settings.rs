@@ -1,6 +1,7 @@
 //! Page: docs/config.md, generated from the table of settings, then the parameters of CONFIG.
 
-use super::TABLE;
+use cellar::config::parameters::{self, can_change};
+use cellar::config::settings::TABLE;
 
 const HEAD: &str = "\
 <!-- Written from the table in crates/server/src/config/settings/table.rs; do not edit by hand
@@ -44,9 +45,8 @@ line and changes nothing. The server reloads the files of `--users` and `--tls-*
 |---|---|---|---|---|---|
 ";
 
-/// The page's text; `can_change` says which parameters of CONFIG can be set.
-#[must_use]
-pub fn page(can_change: fn(&str) -> bool) -> String {
+/// The page's text.
+pub(super) fn page() -> String {
     let mut text = HEAD.to_owned();
     for row in TABLE {
         let parameter = row.parameter.filter(|name| can_change(name));
@@ -61,5 +61,5 @@ pub fn page(can_change: fn(&str) -> bool) -> String {
             row.help,
         ));
     }
-    text
+    text + &parameters::page()
 }
