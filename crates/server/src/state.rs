@@ -3,11 +3,12 @@
 pub mod changes; // what CONFIG SET and a reloaded settings file change
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellar_engine::{Cache, Instant, Key, Space};
 use cellar_script::{Functions, Scripts};
+use parking_lot::Mutex;
 
 use crate::auth::login_limiter::LoginLimiter;
 use crate::auth::unauthenticated::Unauthenticated;
@@ -340,7 +341,7 @@ impl State {
     #[must_use]
     pub fn calls_since_reset(&self) -> Vec<u64> {
         let mut calls = self.calls();
-        for (count, before) in calls.iter_mut().zip(&self.zero().calls) {
+        for (count, before) in calls.iter_mut().zip(&self.stats_zero.lock().calls) {
             *count = count.saturating_sub(*before);
         }
         calls
@@ -350,7 +351,7 @@ impl State {
     #[must_use]
     pub fn times_since_reset(&self) -> TimesByCommand {
         let mut times = self.times();
-        for (verb, before) in &self.zero().times {
+        for (verb, before) in &self.stats_zero.lock().times {
             if let Some(times) = times.get_mut(verb) {
                 times.subtract(before);
             }
@@ -358,16 +359,10 @@ impl State {
         times
     }
 
-    fn zero(&self) -> MutexGuard<'_, StatsZero> {
-        self.stats_zero
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Selects whether all calls of commands are recorded, if a feature requires it, or a sample.
     pub fn choose_calls(&self) {
         // Held so that the last change takes effect last.
-        let _turn = self.zero();
+        let _turn = self.stats_zero.lock();
         let all = self.command_logs.are_for_quick()
             || self.latency_events.threshold_ms() > 0
             || self.observer.events().has(Class::Miss)
@@ -388,7 +383,7 @@ impl State {
             curve: self.cache.miss_ratio_curve(),
         };
         self.errors.reset();
-        *self.zero() = zero;
+        *self.stats_zero.lock() = zero;
     }
 
     /// Records that a connection's transfers went from `before` to `after` bytes.

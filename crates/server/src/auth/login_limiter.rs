@@ -11,7 +11,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
 
 use crate::net::listener::UID_MARK;
 
@@ -189,7 +191,7 @@ impl LoginLimiter {
     }
 
     fn blame_one(&self, source: Source, now_ms: u64) {
-        let mut sets = self.sets().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = self.sets().lock();
         let set = &mut sets[self.place(source)];
         let known = set.iter().position(|bucket| bucket.source == source);
         let least = || (0..WAYS).min_by_key(|&way| set[way].full_ms);
@@ -203,11 +205,7 @@ impl LoginLimiter {
 
     /// Calls `show` with the bucket of a source, if it has one.
     fn with<R>(&self, source: Source, show: impl FnOnce(&Bucket) -> R) -> Option<R> {
-        let sets = self
-            .sets
-            .get()?
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let sets = self.sets.get()?.lock();
         let set = &sets[self.place(source)];
         set.iter().find(|bucket| bucket.source == source).map(show)
     }
@@ -229,7 +227,7 @@ impl LoginLimiter {
         given: &[u8],
         secret: &[u8],
     ) -> LoginAttempt {
-        let mut sets = sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = sets.lock();
         let set = &mut sets[self.place(source)];
         let known = set.iter_mut().find(|bucket| bucket.source == source);
         let ahead_ms = known
@@ -364,7 +362,7 @@ mod tests {
             attempt(&login_limiter, worst, 0, SECRET),
             LoginAttempt::TooMany { wait_s: 1 }
         );
-        let sets = login_limiter.sets.get().unwrap().lock().unwrap();
+        let sets = login_limiter.sets.get().unwrap().lock();
         assert_eq!(sets.len() * WAYS, 4_096);
     }
 

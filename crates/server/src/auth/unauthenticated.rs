@@ -6,7 +6,8 @@
 //! Tests: tests/before_login.rs.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::auth::by_source::BySource;
 use crate::auth::login_limiter::Source;
@@ -34,7 +35,7 @@ impl Waiting {
 impl Unauthenticated {
     /// Adds a connection from `source` that has to log in; returns its number.
     pub fn enter(&self, source: Source, home: Home) -> u64 {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         waiting.last += 1;
         let number = waiting.last;
         waiting.homes.insert(number, (source, home));
@@ -44,12 +45,12 @@ impl Unauthenticated {
 
     /// Removes one that is closed, or has logged in.
     pub fn leave(&self, number: u64) {
-        self.lock().remove(number);
+        self.0.lock().remove(number);
     }
 
     /// Asks the loop of one connection to close it; returns whether any exists.
     pub fn give_way(&self) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let oldest = waiting.by_source.oldest_of_most();
         let home = oldest.and_then(|number| waiting.remove(number));
         drop(waiting);
@@ -57,9 +58,5 @@ impl Unauthenticated {
             home.give_way();
             true
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

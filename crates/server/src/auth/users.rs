@@ -21,8 +21,10 @@ mod attempts;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use parking_lot::{Mutex, RwLock};
 
 use crate::config::error::Error;
 use crate::config::settings::Settings;
@@ -180,7 +182,7 @@ impl Users {
 
     /// Puts a roster of these users in force; returns the old one.
     fn replace(&self, users: Vec<User>) -> Arc<Roster> {
-        let mut place = self.roster.write().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.roster.write();
         // Release: a thread that sees the number finds the roster; only this thread changes either.
         let generation = self.generation.load(Ordering::Acquire) + 1;
         let since = |user: &User| {
@@ -202,7 +204,7 @@ impl Users {
     /// users were removed or changed, or why the old ones stay.
     pub fn reload(&self, anyway: bool) -> Option<Result<usize, String>> {
         let mark = FileMark::of(&self.path);
-        let mut last = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.mark.lock();
         if !anyway && *last == mark {
             return None;
         }
@@ -230,7 +232,7 @@ impl Users {
     }
 
     fn roster(&self) -> Arc<Roster> {
-        let roster = self.roster.read().unwrap_or_else(PoisonError::into_inner);
+        let roster = self.roster.read();
         Arc::clone(&roster)
     }
 

@@ -13,9 +13,9 @@
 //! Tests: at the end of this file, tests/client_memory.rs.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use cellar_engine::exclude_from_heap_count;
+use parking_lot::Mutex;
 
 use crate::config::limits::{REPLY_BYTES_MAX, TURN_REPLY_BYTES_MAX};
 
@@ -210,7 +210,7 @@ impl Budget {
         // Relaxed: sums that order nothing.
         let ahead = |part: &LoopShare| part.ahead.load(Ordering::Relaxed);
         let all_ahead: usize = self.parts.iter().map(ahead).sum();
-        let mut largest = self.lock_largest();
+        let mut largest = self.largest_ahead.lock();
         if *largest != Some(connection) {
             if is_free && all_ahead + AHEAD_READ_BYTES <= self.bytes_max / 8 * AHEAD_EIGHTHS {
                 return AheadGrant::Now;
@@ -229,13 +229,8 @@ impl Budget {
     /// Records that a connection needs no more read-ahead: its pipeline is executed or refused, or
     /// the connection is closed.
     pub fn release_ahead(&self, connection: ConnectionId) {
-        let mut largest = self.lock_largest();
+        let mut largest = self.largest_ahead.lock();
         largest.take_if(|one| *one == connection);
-    }
-
-    fn lock_largest(&self) -> std::sync::MutexGuard<'_, Option<ConnectionId>> {
-        let largest = self.largest_ahead.lock();
-        largest.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the size of a reply that a loop is making; returns whether memory for it is

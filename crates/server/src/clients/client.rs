@@ -7,11 +7,12 @@
 //! Tests: at the end of this file; tests/resp.rs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellar_protocol::resp::command::TABLE;
 use cellar_protocol::resp::{Command, Proto, Verb};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::auth::users::Login;
 use crate::clients::budget::Budget;
@@ -254,7 +255,7 @@ pub struct Client {
 impl Client {
     /// Facts that it has declared.
     pub fn facts(&self) -> MutexGuard<'_, ClientFacts> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.facts.lock()
     }
 
     /// The version of the protocol that it speaks.
@@ -347,7 +348,7 @@ impl Client {
 
     /// Records that its connection has ended: nothing is queued for it any more.
     pub fn end(&self) {
-        let mut inbox = self.inbox();
+        let mut inbox = self.inbox.lock();
         self.is_gone.store(true, Ordering::Relaxed);
         inbox.bytes = Vec::new();
         self.settle(&mut inbox);
@@ -359,7 +360,7 @@ impl Client {
     ///
     /// `append` writes whole messages in the client's protocol version.
     pub fn push(&self, append: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let mut inbox = self.inbox();
+        let mut inbox = self.inbox.lock();
         if inbox.overflown || self.is_gone() {
             return false;
         }
@@ -400,7 +401,7 @@ impl Client {
 
     /// Whether it has to be closed at once, even with a reply half written.
     pub fn is_overdue(&self) -> bool {
-        self.inbox().overflown || self.is_killed.load(Ordering::Relaxed)
+        self.inbox.lock().overflown || self.is_killed.load(Ordering::Relaxed)
     }
 
     /// Takes the growth of the inbox from the budget, or returns bytes; returns whether enough were
@@ -423,13 +424,13 @@ impl Client {
     /// Bytes that wait in its inbox.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
-        self.inbox().bytes.len()
+        self.inbox.lock().bytes.len()
     }
 
     /// Bytes of memory that its inbox takes.
     #[must_use]
     pub fn inbox_bytes(&self) -> usize {
-        self.inbox().taken_bytes
+        self.inbox.lock().taken_bytes
     }
 
     /// Records the memory of its connection.
@@ -446,7 +447,7 @@ impl Client {
 
     /// Takes the queued messages; called by the event loop.
     pub fn deliver(&self) -> Delivery {
-        let mut inbox = self.inbox();
+        let mut inbox = self.inbox.lock();
         inbox.called = false;
         if inbox.overflown || self.is_killed.load(Ordering::Relaxed) {
             return Delivery::Drop;
@@ -454,10 +455,6 @@ impl Client {
         let bytes = std::mem::take(&mut inbox.bytes);
         self.settle(&mut inbox);
         Delivery::Bytes(bytes)
-    }
-
-    fn inbox(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes its event loop check its connection.
@@ -530,29 +527,25 @@ impl Clients {
             budget: Arc::clone(&self.budget),
             held_bytes: AtomicUsize::new(0),
         });
-        self.lock().insert(client.id, Arc::clone(&client));
+        self.all.lock().insert(client.id, Arc::clone(&client));
         client
     }
 
     /// Forgets a client.
     pub fn remove(&self, id: u64) {
-        if let Some(client) = self.lock().remove(&id) {
+        if let Some(client) = self.all.lock().remove(&id) {
             client.end();
         }
     }
 
     /// The client with a number.
     pub fn find(&self, id: u64) -> Option<Arc<Client>> {
-        self.lock().get(&id).cloned()
+        self.all.lock().get(&id).cloned()
     }
 
     /// All clients, by their numbers.
     pub fn list(&self) -> Vec<Arc<Client>> {
-        self.lock().values().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().values().cloned().collect()
     }
 }
 
@@ -579,7 +572,7 @@ mod tests {
         let client = Clients::new(budget).add(Seat::default(), None, 0);
         let push = || client.push(|out| out.resize(out.len() + 900, b'x'));
         assert_eq!([push(), push(), push()], [true, true, false]);
-        assert_eq!(client.inbox().bytes.capacity(), 0);
+        assert_eq!(client.inbox.lock().bytes.capacity(), 0);
         assert_eq!(client.budget.bytes(), 0);
         assert_eq!(client.deliver(), Delivery::Drop);
     }

@@ -17,7 +17,9 @@ mod subkeys; // events that name the fields of a hash
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use crate::clients::budget::Budget;
 use crate::clients::pubsub::{PubSub, Sending};
@@ -301,7 +303,7 @@ impl Events {
 
     /// Queues an event, if the queue is not full.
     fn put_off(&self, event: Untold) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let bytes = waiting.bytes + event.bytes();
         if bytes > self.waiting_bytes_max() {
             // Relaxed: a count that orders nothing.
@@ -347,14 +349,14 @@ impl Events {
     fn tell_some(&self, pubsub: &PubSub) -> Telling {
         let mut left = STEP_WORK;
         while left > 0 {
-            let Some(mut event) = self.waiting().events.pop_front() else {
+            let Some(mut event) = self.waiting.lock().events.pop_front() else {
                 return Telling::Done;
             };
             let (channel, message) = event.text.split_at(event.channel_bytes);
             let sending = event.sending.get_or_insert_default();
             let goes_on;
             (goes_on, left) = pubsub.publish_some(channel, message, sending, left);
-            let mut waiting = self.waiting();
+            let mut waiting = self.waiting.lock();
             if goes_on {
                 waiting.events.push_front(event);
                 return self.pace(Telling::More);
@@ -403,10 +405,6 @@ impl Events {
         } else {
             otherwise
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Backlog> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Number of events not sent to all subscribers because the queue was full.
@@ -497,7 +495,7 @@ mod tests {
         told.extend(numbers_told(&client));
         let all = (0..=3).flat_map(|number| [number; PATTERNS]);
         assert!(told.into_iter().eq(all));
-        assert_eq!((events.dropped(), events.waiting().bytes), (0, 0));
+        assert_eq!((events.dropped(), events.waiting.lock().bytes), (0, 0));
     }
 
     #[test]
@@ -509,7 +507,7 @@ mod tests {
         for _ in 0..MEMORY / 2 / key.len() {
             events.publish(&pubsub, "set", &key, 0);
         }
-        assert!(events.waiting().bytes <= MEMORY / WAITING_EVENT_SHARE);
+        assert!(events.waiting.lock().bytes <= MEMORY / WAITING_EVENT_SHARE);
         assert!(events.dropped() > 0);
     }
 

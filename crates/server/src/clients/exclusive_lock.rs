@@ -14,11 +14,12 @@
 
 use std::cell::Cell;
 use std::hint::spin_loop;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
 
 use cellar_engine::claim_releases;
+use parking_lot::{Condvar, Mutex};
 
 use crate::system::clock::Stopwatch;
 
@@ -110,7 +111,7 @@ impl OuterBarrier {
         while self.is_closed.load(Ordering::SeqCst) {
             // Release: as in `leave`.
             self.marks[index].0.store(WAITING, Ordering::Release);
-            drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(self.turn.lock());
             self.marks[index].0.store(INSIDE, Ordering::SeqCst);
         }
     }
@@ -175,7 +176,7 @@ impl ExclusiveLock {
             .barrier
             .as_ref()
             .expect("the lock was created with a barrier");
-        let turn = barrier.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = barrier.turn.lock();
         barrier.is_closed.store(true, Ordering::SeqCst);
         wait_until_outside(&barrier.marks);
         let result = run();
@@ -262,10 +263,10 @@ impl ExclusiveLock {
                 spin_loop();
             }
             if is_kept_out() {
-                let mut sleeping = self.lock_sleeping();
+                let mut sleeping = self.sleeping.lock();
                 *sleeping += 1;
-                let sleeping = self.woken.wait_while(sleeping, |_| is_kept_out());
-                *sleeping.unwrap_or_else(PoisonError::into_inner) -= 1;
+                self.woken.wait_while(&mut sleeping, |_| is_kept_out());
+                *sleeping -= 1;
             }
             // An admitted loop is marked as inside, and no loop has held the lock exclusively
             // since. Otherwise it tries as before. SeqCst: as in `acquire_shared`.
@@ -278,10 +279,6 @@ impl ExclusiveLock {
                 return;
             }
         }
-    }
-
-    fn lock_sleeping(&self) -> MutexGuard<'_, usize> {
-        self.sleeping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
@@ -312,7 +309,7 @@ impl ExclusiveLock {
             *since = Stopwatch::start();
         }
         // A loop that finds itself kept out sleeps before this lock is available, and is woken.
-        if *self.lock_sleeping() > 0 {
+        if *self.sleeping.lock() > 0 {
             self.woken.notify_all();
         }
     }
@@ -468,7 +465,7 @@ mod tests {
         for _ in 0..if cfg!(miri) { 3 } else { 100 } {
             let exclusive_lock = ExclusiveLock::new(3);
             let order = Mutex::new(Vec::new());
-            let note = |name| order.lock().unwrap().push(name);
+            let note = |name| order.lock().push(name);
             std::thread::scope(|scope| {
                 let (exclusive_lock, note) = (&exclusive_lock, &note);
                 exclusive_lock.enter(0).exclusively(Command, || {
@@ -488,7 +485,7 @@ mod tests {
                     std::thread::sleep(Duration::from_micros(UNFAIR_US));
                 });
             });
-            assert_eq!(order.into_inner().unwrap(), ["inside", "exclusive"]);
+            assert_eq!(order.into_inner(), ["inside", "exclusive"]);
         }
     }
 

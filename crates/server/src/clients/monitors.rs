@@ -8,8 +8,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+
+use parking_lot::RwLock;
 
 use crate::clients::client::Client;
 
@@ -49,7 +51,7 @@ impl Monitors {
 
     /// Adds a client; returns whether the limit allowed it.
     pub fn add(&self, client: &Arc<Client>) -> bool {
-        let mut clients = self.write();
+        let mut clients = self.clients.write();
         if clients.len() == MONITORS_MAX && !clients.contains_key(&client.id) {
             return false;
         }
@@ -60,7 +62,7 @@ impl Monitors {
 
     /// Stops MONITOR for a client.
     pub fn remove(&self, client: &Client) {
-        let mut clients = self.write();
+        let mut clients = self.clients.write();
         clients.remove(&client.id);
         self.count.store(clients.len(), Ordering::Relaxed);
     }
@@ -68,14 +70,10 @@ impl Monitors {
     /// Sends a command to all monitors.
     pub fn show(&self, origin: MonitorSource<'_>, args: &[&[u8]]) {
         let line = line(origin, args);
-        let clients = self.clients.read().unwrap_or_else(PoisonError::into_inner);
+        let clients = self.clients.read();
         for client in clients.values() {
             client.push(|out| out.extend_from_slice(&line));
         }
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<u64, Arc<Client>>> {
-        self.clients.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

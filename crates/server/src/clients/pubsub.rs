@@ -14,10 +14,11 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply};
+use parking_lot::RwLock;
 
 use self::few::Few;
 use crate::clients::client::Client;
@@ -194,8 +195,8 @@ impl PubSub {
     /// Subscribes a client.
     pub fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
         match kind {
-            Kind::Channel => self.write().channels.add(name, client),
-            Kind::Shard => self.write().shards.add(name, client),
+            Kind::Channel => self.registry.write().channels.add(name, client),
+            Kind::Shard => self.registry.write().shards.add(name, client),
             Kind::Pattern => self.subscribe_to_pattern(name, Pattern::new(name), client),
         }
     }
@@ -203,7 +204,7 @@ impl PubSub {
     /// Subscribes a client to a pattern, which is `name` compiled.
     pub fn subscribe_to_pattern(&self, name: &[u8], pattern: Pattern, client: &Arc<Client>) {
         let beginning = Pattern::beginning(name).into_boxed_slice();
-        let mut registry = self.write();
+        let mut registry = self.registry.write();
         let patterns = registry.patterns.entry(beginning).or_default();
         let (id, client) = (client.id, Arc::clone(client));
         if let Some(entry) = patterns.get_mut(name) {
@@ -216,12 +217,12 @@ impl PubSub {
 
     /// Unsubscribes a client.
     pub fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
-        self.write().unsubscribe(kind, name, client);
+        self.registry.write().unsubscribe(kind, name, client);
     }
 
     /// The same for several names; the lock is held for all of them.
     pub fn unsubscribe_all(&self, kind: Kind, names: &[Box<[u8]>], client: &Client) {
-        let mut registry = self.write();
+        let mut registry = self.registry.write();
         for name in names {
             registry.unsubscribe(kind, name, client);
         }
@@ -251,7 +252,7 @@ impl PubSub {
         sending: &mut Sending,
         left: &mut usize,
     ) -> bool {
-        let registry = self.read();
+        let registry = self.registry.read();
         let mut most = match sending.beginning_max {
             Some(most) => most,
             None => {
@@ -295,7 +296,7 @@ impl PubSub {
         sending: &mut Sending,
         work_max: usize,
     ) -> (bool, usize) {
-        let registry = self.read();
+        let registry = self.registry.read();
         let (parts, mut left): ([&[u8]; 3], _) = ([b"smessage", channel, message], work_max);
         let goes_on = !sending.send(registry.shards.get(channel), &parts, &mut left);
         (goes_on, left)
@@ -304,7 +305,7 @@ impl PubSub {
     /// Whether no client has a subscription.
     #[must_use]
     pub fn is_silent(&self) -> bool {
-        let registry = self.read();
+        let registry = self.registry.read();
         let channels = registry.channels.count + registry.shards.count == 0;
         channels && registry.patterns.is_empty()
     }
@@ -319,7 +320,7 @@ impl PubSub {
         names_min: usize,
         mut each: impl FnMut(&[u8]),
     ) -> Option<usize> {
-        let registry = self.read();
+        let registry = self.registry.read();
         let mut shown = 0;
         for (place, part) in kind.channels(&registry).parts.iter().enumerate().skip(from) {
             if shown >= names_min {
@@ -334,7 +335,7 @@ impl PubSub {
     /// All subscribers to channels of a kind whose names satisfy `is_meant`.
     #[must_use]
     pub fn listeners_of(&self, kind: Kind, is_meant: impl Fn(&[u8]) -> bool) -> Vec<Arc<Client>> {
-        let registry = self.read();
+        let registry = self.registry.read();
         let channels = kind.channels(&registry).iter();
         let meant = channels.filter(|(name, _)| is_meant(name));
         meant
@@ -345,24 +346,15 @@ impl PubSub {
     /// Number of subscribers of a channel.
     #[must_use]
     pub fn listeners(&self, kind: Kind, channel: &[u8]) -> usize {
-        let registry = self.read();
+        let registry = self.registry.read();
         kind.channels(&registry).get(channel).map_or(0, Few::len)
     }
 
     /// Number of channels and of patterns with subscribers.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        let registry = self.read();
+        let registry = self.registry.read();
         (registry.channels.count, registry.pattern_count)
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Registry> {
-        self.registry.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Registry> {
-        let locked = self.registry.write();
-        locked.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

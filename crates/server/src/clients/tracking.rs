@@ -14,10 +14,11 @@ mod table;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellar_protocol::resp::{Proto, Reply};
+use parking_lot::{Mutex, MutexGuard};
 
 use self::broadcast::Broadcast;
 use self::table::Table;
@@ -177,7 +178,7 @@ impl Tracking {
         redirect: Option<Arc<Client>>,
         prefixes: &[&[u8]],
     ) -> bool {
-        *lock(&client.tracker.redirect) = redirect.map(Redirect::to);
+        *client.tracker.redirect.lock() = redirect.map(Redirect::to);
         mode.and(Mode::ON).store(client);
         if mode.has(Mode::BCAST) {
             self.broadcast.join(client, prefixes);
@@ -191,7 +192,7 @@ impl Tracking {
     pub fn stop(&self, client: &Client, prefixes: &[Box<[u8]>]) -> bool {
         self.broadcast.leave(client, prefixes);
         Mode::default().store(client);
-        *lock(&client.tracker.redirect) = None;
+        *client.tracker.redirect.lock() = None;
         let mut trackers = self.lock_trackers();
         let was_told = trackers.remove(&client.id).is_some();
         if was_told && trackers.is_empty() {
@@ -343,7 +344,7 @@ impl Tracking {
                 return;
             }
             // One thread drops at a time: two that find one name too many would drop two.
-            let turn = lock(&self.dropping);
+            let turn = self.dropping.lock();
             if !self.table.is_above_limits() {
                 return;
             }
@@ -369,7 +370,7 @@ impl Tracking {
     }
 
     fn lock_trackers(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
-        lock(&self.trackers)
+        self.trackers.lock()
     }
 }
 
@@ -389,7 +390,7 @@ fn hears_slots(client: &Client) -> bool {
     // Relaxed: as it says where it is declared.
     client.wishes[2].load(Ordering::Relaxed)
         && client.proto() == Proto::V3
-        && lock(&client.tracker.redirect).is_none()
+        && client.tracker.redirect.lock().is_none()
 }
 
 /// Sends an invalidation to a client, or to its redirection target.
@@ -416,7 +417,7 @@ impl<'a> Invalidation<'a> {
 
     /// Sends it to a client, or to its redirection target.
     fn send(&mut self, client: &Arc<Client>) {
-        let redirect = lock(&client.tracker.redirect).clone();
+        let redirect = client.tracker.redirect.lock().clone();
         let Some(redirect) = redirect else {
             if client.proto() == Proto::V3 {
                 self.push_to(client);
@@ -491,10 +492,6 @@ fn write_keys(reply: &mut Reply<'_>, told: Told<'_>) {
         }
         Told::All => reply.null(),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -15,10 +15,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellar_protocol::resp::{Command, Proto, Reply};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clients::client::Client;
 use crate::config::limits::{ENTRY_BYTES, WAITERS_MAX};
@@ -116,13 +117,13 @@ impl Waiter {
         } else {
             bytes
         };
-        *lock(&self.answer) = Some(bytes);
+        *self.answer.lock() = Some(bytes);
     }
 
     /// Takes its answer, if any.
     #[must_use]
     pub fn take_answer(&self) -> Option<Vec<u8>> {
-        lock(&self.answer).take()
+        self.answer.lock().take()
     }
 
     /// Records in its client whether it waits.
@@ -204,7 +205,7 @@ impl Waiters {
         waiter.note(true);
         // Last, so that a counted client is in all queues.
         let id = waiter.request.client.id;
-        lock(&self.by_client).insert(id, Arc::clone(&waiter));
+        self.by_client.lock().insert(id, Arc::clone(&waiter));
         Some(waiter)
     }
 
@@ -248,7 +249,7 @@ impl Waiters {
         let WaitRequest {
             client, until_ms, ..
         } = &waiter.request;
-        let mut by_client = lock(&self.by_client);
+        let mut by_client = self.by_client.lock();
         let is_it = by_client
             .get(&client.id)
             .is_some_and(|one| one.number == waiter.number);
@@ -313,7 +314,7 @@ impl Waiters {
     pub fn of_databases(&self, one: u32, other: u32) -> Vec<MarkedKey> {
         let mut found = Vec::new();
         for part in &self.parts {
-            for (name, keys) in lock(part).iter() {
+            for (name, keys) in part.lock().iter() {
                 let databases = keys.iter().map(|key| key.database);
                 let these = databases.filter(|&database| database == one || database == other);
                 found.extend(these.map(|database| (database, name.clone())));
@@ -324,7 +325,7 @@ impl Waiters {
 
     fn mark(&self, key: &mut WaitedKey, name: &[u8]) {
         if !std::mem::replace(&mut key.is_marked, true) {
-            lock(&self.marks).push_back((key.database, name.into()));
+            self.marks.lock().push_back((key.database, name.into()));
             self.is_ready.store(true, Ordering::Relaxed);
         }
     }
@@ -339,7 +340,7 @@ impl Waiters {
     /// The oldest marked name. It counts as marked until [`Waiters::unmark`].
     #[must_use]
     pub fn next_marked(&self) -> Option<MarkedKey> {
-        let mut marks = lock(&self.marks);
+        let mut marks = self.marks.lock();
         let next = marks.pop_front();
         if marks.is_empty() {
             self.is_ready.store(false, Ordering::Relaxed);
@@ -349,7 +350,7 @@ impl Waiters {
 
     /// Leaves a name for another time.
     pub fn put_back(&self, marked: MarkedKey) {
-        lock(&self.marks).push_front(marked);
+        self.marks.lock().push_front(marked);
         self.is_ready.store(true, Ordering::Relaxed);
     }
 
@@ -402,31 +403,27 @@ impl Waiters {
     /// The waiter that a client is.
     #[must_use]
     pub fn of_client(&self, id: u64) -> Option<Arc<Waiter>> {
-        lock(&self.by_client).get(&id).cloned()
+        self.by_client.lock().get(&id).cloned()
     }
 
     /// All waiters.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Waiter>> {
-        lock(&self.by_client).values().cloned().collect()
+        self.by_client.lock().values().cloned().collect()
     }
 
     /// Number of waiters, of those with a time-out, and of awaited names.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
-        let clients = lock(&self.by_client).len();
+        let clients = self.by_client.lock().len();
         let timed = self.timed.load(Ordering::Relaxed);
         (clients, timed, self.keys.load(Ordering::Relaxed))
     }
 
     fn part(&self, name: &[u8]) -> MutexGuard<'_, WaitedByName> {
         let number = usize::try_from(self.hasher.hash_one(name) >> 40).unwrap_or(0);
-        lock(&self.parts[number % PARTS])
+        self.parts[number % PARTS].lock()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -488,7 +485,7 @@ mod tests {
         assert_eq!(waiters.of_databases(1, 3), []);
         assert!(waiters.remove(&second) && waiters.remove(&sorted));
         assert_eq!(waiters.counts(), (0, 0, 0));
-        assert!(waiters.parts.iter().all(|part| lock(part).is_empty()));
+        assert!(waiters.parts.iter().all(|part| part.lock().is_empty()));
     }
 
     #[test]

@@ -8,9 +8,10 @@
 //! after the lease had ended; a request received then is answered, even PING, only after tracking
 //! clients were told to drop everything. Why: docs/decisions/0057, 0062.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::slot::{SLOTS, SlotSet};
@@ -125,7 +126,7 @@ impl Cluster {
         if self.is_leased() {
             return;
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if *told != held {
             tell();
             *told = held;
@@ -161,10 +162,7 @@ impl Cluster {
     /// The map in force; none before the first.
     #[must_use]
     pub fn table(&self) -> Option<Arc<SlotTable>> {
-        self.table
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.table.lock().clone()
     }
 
     /// The redirection for a slot of another node; none if no node serves the slot, as far as this
@@ -200,7 +198,7 @@ impl Cluster {
         for (word, bits) in self.serves.iter().zip(serves.words()) {
             word.store(bits, Ordering::Relaxed);
         }
-        *self.table.lock().unwrap_or_else(PoisonError::into_inner) = table;
+        *self.table.lock() = table;
         if has_lost {
             self.losses.fetch_add(1, Ordering::Relaxed);
         }

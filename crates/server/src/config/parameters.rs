@@ -9,10 +9,10 @@
 //! Source of names, forms and error texts: `config.c` of Redis 7. Tests: tests/resp_admin.rs.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::config::limits::COMMAND_LOG_ENTRIES_MAX;
 use crate::config::settings::address::Address;
@@ -309,7 +309,7 @@ impl Parameters {
                 .iter()
                 .any(|pattern| pattern.matches(name.as_bytes()))
         };
-        let values = self.lock();
+        let values = self.values.lock();
         let pairs = TABLE.iter().zip(values.iter());
         pairs
             .filter(|(row, _)| fits(row.name))
@@ -321,7 +321,7 @@ impl Parameters {
     #[must_use]
     pub fn value(&self, name: &str) -> String {
         let place = TABLE.iter().position(|row| row.name == name);
-        place.map_or_else(String::new, |place| self.lock()[place].clone())
+        place.map_or_else(String::new, |place| self.values.lock()[place].clone())
     }
 
     /// Up to where OBJECT ENCODING tells of short forms.
@@ -342,7 +342,7 @@ impl Parameters {
 
     /// Puts the values that can be changed into the settings that they came from.
     pub fn put_into(&self, settings: &mut Settings) {
-        let values = self.lock();
+        let values = self.values.lock();
         for (row, value) in TABLE.iter().zip(values.iter()) {
             match row.name {
                 "notify-keyspace-events" => settings.notify_keyspace_events.clone_from(value),
@@ -370,7 +370,7 @@ impl Parameters {
 
     /// Held while changes are made and take effect, so that who changes last is heard last.
     pub fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        self.turn.lock()
     }
 
     /// Changes all of these parameters or none, and returns them as they are now.
@@ -389,7 +389,7 @@ impl Parameters {
             }
             places.push(place);
         }
-        let mut values = self.lock();
+        let mut values = self.values.lock();
         let mut changed = Vec::with_capacity(pairs.len());
         for (&place, (_, text)) in places.iter().zip(pairs) {
             let row = &TABLE[place];
@@ -408,10 +408,6 @@ impl Parameters {
             (TABLE[place].name, value)
         });
         Ok(shown.collect())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,9 +11,10 @@
 //! Why: docs/decisions/0041. Tests: tests/tls.rs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::auth::by_source::BySource;
@@ -62,7 +63,7 @@ struct Guests(Mutex<HashMap<Source, usize>>);
 impl Guests {
     /// Counts one more connection of a source, unless the source has reached its limit.
     fn take(&self, source: Source) -> bool {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         let count = counts.entry(source).or_default();
         let has_place = *count < GUESTS_PER_SOURCE_MAX;
         *count += usize::from(has_place);
@@ -71,17 +72,13 @@ impl Guests {
 
     /// Counts one less of a source.
     fn give(&self, source: Source) {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         if let Some(count) = counts.get_mut(&source) {
             *count -= 1;
             if *count == 0 {
                 counts.remove(&source);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Source, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,7 +12,9 @@
 //! Any other flags belong to another protocol, and the value is bytes. Why: docs/decisions/0020.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use crate::keyspace::names::Names;
 
@@ -127,12 +129,12 @@ impl ContentTypes {
         }
         let text = checked(content_type).ok_or(Unknown::Malformed)?;
         {
-            let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+            let seen = self.seen.read();
             if let Some(flags) = seen.flags.get(text) {
                 return Ok(*flags);
             }
         }
-        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.write();
         if let Some(flags) = seen.flags.get(text) {
             return Ok(*flags);
         }
@@ -176,7 +178,7 @@ impl ContentTypes {
         if number << SEEN_SHIFT != flags as usize {
             return read(BYTES);
         }
-        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.read();
         read(seen.types.get(number - 1).map_or(BYTES, |text| text))
     }
 }

@@ -10,9 +10,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use cellar_engine::{Key, Space};
+use parking_lot::Mutex;
 
 use crate::config::limits::EXPIRY_NAMES_BYTES_MAX;
 
@@ -108,7 +108,7 @@ impl Deadlines {
     }
 
     fn with<R>(&self, change: impl FnOnce(&mut Waiting) -> R) -> R {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         let result = change(&mut waiting);
         let first_ms = waiting.keys.first().map_or(NEVER, |due| due.at_ms);
         self.first_ms.store(first_ms, Ordering::Relaxed);

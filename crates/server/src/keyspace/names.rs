@@ -12,9 +12,10 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cellar_engine::StateDir;
+use parking_lot::Mutex;
 
 /// The file, and the one that replaces it.
 const FILE: &str = "names";
@@ -146,7 +147,7 @@ impl Names {
 
     /// Writes the file again: another process has replaced it.
     pub fn renew(&self) {
-        let mut written = self.written();
+        let mut written = self.written.lock();
         written.old = LINES_LEFT_MAX + 1;
         self.append(&mut written, "");
     }
@@ -154,7 +155,7 @@ impl Names {
     /// Records which space each database is, and the last number given out.
     pub fn note_databases(&self, last: u32, spaces: Vec<u32>) {
         let text = databases_line(last, &spaces);
-        let mut written = self.written();
+        let mut written = self.written.lock();
         written.named.databases = Some((last, spaces));
         written.old += 1;
         self.append(&mut written, &text);
@@ -162,13 +163,9 @@ impl Names {
 
     /// Records the next content type.
     pub fn note_type(&self, name: &str) {
-        let mut written = self.written();
+        let mut written = self.written.lock();
         written.named.types.push(name.to_owned());
         self.append(&mut written, &format!("type {name}"));
-    }
-
-    fn written(&self) -> MutexGuard<'_, WrittenNames> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends a line. If that fails, the memory must not be reused: its items would change their

@@ -10,10 +10,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellar_engine::Space;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::keyspace::databases::Databases;
 
@@ -177,7 +178,7 @@ impl Watching {
         let part = self.part(key);
         let mut watches = part.get(key).into_iter().flatten();
         let watch = watches.find(|watch| is_one(watch, database, mark));
-        watch.is_some_and(|watch| lock(&self.flushes).concern(watch, is_there))
+        watch.is_some_and(|watch| self.flushes.lock().concern(watch, is_there))
     }
 
     /// Two databases have changed places.
@@ -191,7 +192,7 @@ impl Watching {
     }
 
     fn note(&self, note: impl FnOnce(&mut Flushes, u64)) {
-        let mut flushes = lock(&self.flushes);
+        let mut flushes = self.flushes.lock();
         let number = self.flushes() + 1;
         note(&mut flushes, number);
         // Release: a thread that sees the number finds its flush recorded.
@@ -201,19 +202,15 @@ impl Watching {
     /// Number of watched names.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.parts.iter().map(|part| lock(part).len()).sum()
+        self.parts.iter().map(|part| part.lock().len()).sum()
     }
 
     fn part(&self, key: &[u8]) -> MutexGuard<'_, WatchesByKey> {
         let number = usize::try_from(self.hasher.hash_one(key) >> 40).unwrap_or(0);
-        lock(&self.parts[number % PARTS])
+        self.parts[number % PARTS].lock()
     }
 }
 
 fn is_one(watch: &Watch, database: u32, mark: &Arc<Mark>) -> bool {
     watch.database == database && Arc::ptr_eq(&watch.mark, mark)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,9 +2,10 @@
 //! inbox of a connection that it serves.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::config::protocol::Protocol;
@@ -127,7 +128,7 @@ impl Mailbox {
             .min_by_key(load)
             .expect("there is at least one event loop");
         mailbox.connections.fetch_add(1, Ordering::Relaxed);
-        mailbox.lock().push_back(arrival);
+        mailbox.waiting.lock().push_back(arrival);
         mailbox.waker.wake();
     }
 
@@ -138,7 +139,7 @@ impl Mailbox {
 
     /// The connection that was queued first.
     pub fn take(&self) -> Option<Arrival> {
-        self.lock().pop_front()
+        self.waiting.lock().pop_front()
     }
 
     /// Counts a connection that the loop has closed.
@@ -176,7 +177,7 @@ impl Mailbox {
 
     /// Notifies the loop of messages in the inbox of the connection with this token.
     pub fn call(&self, token: u64) {
-        let mut called = lock(&self.called);
+        let mut called = self.called.lock();
         called.push(token);
         // Release and Acquire: a thread that sees the flag sees the token.
         let was_called = self.is_called.swap(true, Ordering::AcqRel);
@@ -190,29 +191,19 @@ impl Mailbox {
     #[inline]
     pub fn take_calls(&self, tokens: &mut Vec<u64>) {
         if self.is_called.load(Ordering::Relaxed) {
-            let mut called = lock(&self.called);
+            let mut called = self.called.lock();
             self.is_called.store(false, Ordering::Release);
             tokens.append(&mut called);
         }
     }
 
     fn give_way(&self, token: u64) {
-        lock(&self.leaving).push_back(token);
+        self.leaving.lock().push_back(token);
         self.waker.wake();
     }
 
     /// The token of the next connection to close for a new one.
     pub fn take_leaving(&self) -> Option<u64> {
-        lock(&self.leaving).pop_front()
+        self.leaving.lock().pop_front()
     }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arrival>> {
-        lock(&self.waiting)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .expect("no code panics while it holds this lock")
 }

@@ -13,8 +13,9 @@ pub mod owner; // what the owner of a client's certificate is called
 mod chain; // checks that the certificates of a file are those that their issuers signed
 mod files;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustls::crypto::ring::{Ticketer, default_provider};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, ServerConfig};
 use rustls::sign::CertifiedKey;
@@ -80,7 +81,7 @@ impl Keys {
     pub fn reload(&self) -> Result<(), Error> {
         let stamps = self.files.stamps();
         let read = read(&self.files);
-        let mut in_force = self.lock();
+        let mut in_force = self.in_force.lock();
         let agreed = read.and_then(|read| {
             files::check_beside(&in_force.certificates, &read.certificates)?;
             Ok(read)
@@ -99,7 +100,7 @@ impl Keys {
     /// Whether a file has changed since they were read.
     #[must_use]
     pub fn have_changed(&self) -> bool {
-        self.files.stamps() != self.lock().stamps
+        self.files.stamps() != self.in_force.lock().stamps
     }
 
     /// The server's side of a new connection.
@@ -107,14 +108,14 @@ impl Keys {
     /// # Errors
     /// None that settings which were read can meet.
     pub fn connection(&self, protocol: Protocol) -> Result<ServerConnection, TlsError> {
-        let config = Arc::clone(self.lock().configs.of(protocol));
+        let config = Arc::clone(self.in_force.lock().configs.of(protocol));
         ServerConnection::new(config)
     }
 
     /// The files of the certificates in force, each with its expiry as a Unix time.
     #[must_use]
     pub fn expiries_s(&self) -> Vec<(String, i64)> {
-        let certificates = Arc::clone(&self.lock().certificates);
+        let certificates = Arc::clone(&self.in_force.lock().certificates);
         let expiry = |one: &Certified| (one.path.display().to_string(), *one.facts.valid_s.end());
         certificates.iter().map(expiry).collect()
     }
@@ -123,11 +124,7 @@ impl Keys {
     /// are requested.
     #[must_use]
     pub fn authorities_expiry_s(&self) -> Option<i64> {
-        self.lock().authorities_expiry_s
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, InForce> {
-        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_force.lock().authorities_expiry_s
     }
 }
 

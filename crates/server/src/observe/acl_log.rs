@@ -6,7 +6,8 @@
 //! Source: redis.io/docs/latest/commands/acl-log. Tests: tests/acl_log.rs.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Most entries: the oldest goes.
 pub const ACL_LOG_MAX: usize = 128;
@@ -93,7 +94,7 @@ impl AclLog {
     pub fn note(&self, mut refused: AclLogCause, client: String, unix_ms: u64) {
         refused.object.truncate(TEXT_BYTES_MAX);
         refused.user.truncate(TEXT_BYTES_MAX);
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         entries.totals[refused.reason as usize] += 1;
         let is_same = |one: &AclLogEntry| {
             one.refused == refused && unix_ms.saturating_sub(one.last_ms) <= SAME_MS
@@ -120,23 +121,19 @@ impl AclLog {
     /// The newest entries, at most `count`.
     #[must_use]
     pub fn newest(&self, count: usize) -> Vec<AclLogEntry> {
-        let entries = self.lock();
+        let entries = self.entries.lock();
         entries.newest_first.iter().take(count).cloned().collect()
     }
 
     /// How often something was refused for a reason, whatever is listed.
     #[must_use]
     pub fn total(&self, reason: AclLogReason) -> u64 {
-        self.lock().totals[reason as usize]
+        self.entries.lock().totals[reason as usize]
     }
 
     /// Forgets all.
     pub fn clear(&self) {
-        self.lock().newest_first.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AclLogEntries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().newest_first.clear();
     }
 }
 

@@ -10,8 +10,10 @@
 //! Tests: tests/resp_admin.rs, tests/resp_command_log.rs, tests/resp_times.rs.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::config::limits::{COMMAND_LOG_BYTES_MAX, COMMAND_LOG_ENTRIES_MAX};
 
@@ -169,14 +171,14 @@ impl CommandLog {
 
     /// Changes how many entries are kept.
     pub fn set_most(&self, most: usize) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         entries.most = most.min(COMMAND_LOG_ENTRIES_MAX);
         entries.shrink();
     }
 
     /// Adds a command, which gets its number here.
     pub fn add(&self, entry: LoggedCommand) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         let entry = LoggedCommand {
             id: entries.last,
             ..entry
@@ -189,7 +191,8 @@ impl CommandLog {
 
     /// The newest entries, at most `count`.
     pub fn newest(&self, count: usize) -> Vec<Arc<LoggedCommand>> {
-        self.lock()
+        self.entries
+            .lock()
             .newest_first
             .iter()
             .take(count)
@@ -199,7 +202,7 @@ impl CommandLog {
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.lock().newest_first.len()
+        self.entries.lock().newest_first.len()
     }
 
     /// Whether it has no entries.
@@ -209,13 +212,9 @@ impl CommandLog {
 
     /// Forgets all entries.
     pub fn clear(&self) {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         entries.newest_first = VecDeque::new();
         entries.bytes = 0;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -321,11 +320,11 @@ mod tests {
         let kept = log.newest(usize::MAX);
         let bytes: usize = kept.iter().map(|entry| entry.bytes()).sum();
         assert!(bytes <= COMMAND_LOG_BYTES_MAX && bytes > COMMAND_LOG_BYTES_MAX / 10 * 9);
-        assert_eq!(log.lock().bytes, bytes);
+        assert_eq!(log.entries.lock().bytes, bytes);
         assert_eq!(kept[0].id, added - 1);
         assert!(kept.windows(2).all(|pair| pair[0].id == pair[1].id + 1));
         log.clear();
-        assert_eq!(log.lock().bytes, 0);
+        assert_eq!(log.entries.lock().bytes, 0);
         log.add(entry(b"one"));
         assert_eq!(log.len(), 1);
     }

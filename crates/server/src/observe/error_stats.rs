@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Codes that are counted always; the last is for what has no count of its own.
 const CODES: [&str; 13] = [
@@ -57,7 +58,7 @@ impl Errors {
         if code.is_empty() || code.len() > OWN_BYTES_MAX || !code.bytes().all(is_code) {
             return false;
         }
-        let mut own = self.own();
+        let mut own = self.own.lock();
         if let Some(count) = own.get_mut(code) {
             *count += 1;
             return true;
@@ -69,16 +70,11 @@ impl Errors {
         has_room
     }
 
-    fn own(&self) -> MutexGuard<'_, BTreeMap<Box<str>, u64>> {
-        // Each change is one number, so what a thread has left that panicked is whole.
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Codes and counts of the errors that there were.
     pub fn counts(&self) -> impl Iterator<Item = (Cow<'static, str>, u64)> {
         let known = CODES.into_iter().zip(&self.known);
         let known = known.map(|(code, count)| (code.into(), count.load(Ordering::Relaxed)));
-        let own = self.own().clone().into_iter();
+        let own = self.own.lock().clone().into_iter();
         let own = own.map(|(code, count)| (Cow::Owned(code.into()), count));
         own.chain(known).filter(|(_, count)| *count > 0)
     }
@@ -88,7 +84,7 @@ impl Errors {
         for count in &self.known {
             count.store(0, Ordering::Relaxed);
         }
-        self.own().clear();
+        self.own.lock().clear();
     }
 }
 

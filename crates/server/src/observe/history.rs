@@ -13,9 +13,9 @@ pub mod columns; // the metrics of a row
 
 use std::collections::VecDeque;
 use std::mem::size_of;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cellar_engine::Stats;
+use parking_lot::Mutex;
 
 use self::columns::{COLUMNS, Interval, RowFigures};
 use self::events::{DETAIL_BYTES_MAX, EVENTS_BYTES_MAX, EventKind, PastEvent, PastEvents};
@@ -125,7 +125,7 @@ struct Rows {
 impl History {
     /// Takes what was counted until now.
     pub fn note(&self, snapshot: Snapshot) {
-        let mut rows = self.lock();
+        let mut rows = self.rows.lock();
         if let Some(before) = rows.snapshots.back() {
             self.note_events(&snapshot, before);
         }
@@ -138,13 +138,13 @@ impl History {
         while !detail.is_char_boundary(end) {
             end -= 1;
         }
-        self.lock_events().note(kind, at_ms, 1, &detail[..end]);
+        self.events.lock().note(kind, at_ms, 1, &detail[..end]);
     }
 
     /// The rows, oldest first.
     #[must_use]
     pub fn rows(&self, span: Resolution) -> Vec<Moment> {
-        let rows = self.lock();
+        let rows = self.rows.lock();
         let rows = match span {
             Resolution::Seconds => &rows.seconds,
             Resolution::Minutes => &rows.minutes,
@@ -155,7 +155,7 @@ impl History {
     /// Some snapshots of the last minute, oldest first, for a page that opens.
     #[must_use]
     pub fn earlier(&self) -> Vec<Snapshot> {
-        let rows = self.lock();
+        let rows = self.rows.lock();
         let Some(newest) = rows.snapshots.back() else {
             return Vec::new();
         };
@@ -172,7 +172,7 @@ impl History {
     /// The events, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<PastEvent> {
-        self.lock_events().all()
+        self.events.lock().all()
     }
 
     /// Records the events that counters reveal.
@@ -187,21 +187,13 @@ impl History {
                 (EventKind::Stalled, snapshot.stalls),
             ]
         };
-        let mut events = self.lock_events();
+        let mut events = self.events.lock();
         for ((kind, count), (_, earlier)) in counts(now).into_iter().zip(counts(before)) {
             let more = count.saturating_sub(earlier);
             if more > 0 {
                 events.note(kind, now.at_ms, more, "");
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_events(&self) -> MutexGuard<'_, PastEvents> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -296,7 +288,7 @@ mod tests {
         for second in 0..u64::try_from(MINUTES_MAX).unwrap() * 60 + 400 {
             history.note(snapshot(second * 1_000, second * 7));
         }
-        let rows = history.lock();
+        let rows = history.rows.lock();
         assert_eq!(rows.seconds.len(), SECONDS_MAX);
         assert_eq!(rows.minutes.len(), MINUTES_MAX);
         assert_eq!(rows.seconds.capacity(), SECONDS_MAX);

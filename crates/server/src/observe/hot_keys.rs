@@ -12,8 +12,10 @@
 //! Tests: at the end of this file; tests/resp_hot_keys.rs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::cluster::slot::SlotSet;
 use crate::config::limits::HOT_KEYS_MAX;
@@ -294,7 +296,7 @@ impl HotKeys {
     /// Begins a measurement; `false` if one is running.
     #[must_use]
     pub fn start(&self, measurement: Measurement) -> bool {
-        let mut measured = self.lock();
+        let mut measured = self.measured.lock();
         let is_under_way = measured.as_mut().is_some_and(|measured| {
             measured.end_in_time(measurement.begun_ms);
             measured.ended_ms.is_none()
@@ -320,7 +322,7 @@ impl HotKeys {
 
     /// Ends the measurement; `false` if none is running.
     pub fn stop(&self, now_ms: u64) -> bool {
-        let mut measured = self.lock();
+        let mut measured = self.measured.lock();
         // Relaxed: as it says where it is declared.
         self.is_active.store(false, Ordering::Relaxed);
         let Some(measured) = measured.as_mut() else {
@@ -335,7 +337,7 @@ impl HotKeys {
     /// Discards the measurement; `false` if one is running.
     #[must_use]
     pub fn reset(&self, now_ms: u64) -> bool {
-        let mut measured = self.lock();
+        let mut measured = self.measured.lock();
         if let Some(measured) = measured.as_mut() {
             measured.end_in_time(now_ms);
             if measured.ended_ms.is_none() {
@@ -349,7 +351,7 @@ impl HotKeys {
     /// A copy of the measurement; none before the first.
     #[must_use]
     pub fn read(&self, now_ms: u64) -> Option<Measured> {
-        let mut measured = self.lock();
+        let mut measured = self.measured.lock();
         let measured = measured.as_mut()?;
         measured.end_in_time(now_ms);
         Some(measured.clone())
@@ -360,7 +362,7 @@ impl HotKeys {
     #[cold]
     #[must_use]
     pub fn note(&self, keys: &[&[u8]], slot: u16, cost: Cost, now_ms: u64) -> bool {
-        let mut measured = self.lock();
+        let mut measured = self.measured.lock();
         let Some(measured) = measured.as_mut().filter(|one| one.ended_ms.is_none()) else {
             return false;
         };
@@ -371,10 +373,6 @@ impl HotKeys {
         }
         measured.note(keys, slot, cost);
         false
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Measured>> {
-        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

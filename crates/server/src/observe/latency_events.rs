@@ -8,7 +8,8 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Most seconds that are kept of a kind.
 const SAMPLES_MAX: usize = 160;
@@ -101,7 +102,7 @@ impl LatencyEvents {
 
     #[cold]
     fn keep(&self, event: LatencyEvent, ms: u64, unix_s: u64) {
-        let mut histories = self.lock();
+        let mut histories = self.histories.lock();
         let history = &mut histories[event as usize];
         history.most_ms = history.most_ms.max(ms);
         match history.samples.back_mut() {
@@ -118,19 +119,13 @@ impl LatencyEvents {
     /// The history of a kind.
     #[must_use]
     pub fn history(&self, event: LatencyEvent) -> LatencyHistory {
-        self.lock()[event as usize].clone()
+        self.histories.lock()[event as usize].clone()
     }
 
     /// Clears the history of a kind; returns whether it had entries.
     pub fn forget(&self, event: LatencyEvent) -> bool {
-        let history = std::mem::take(&mut self.lock()[event as usize]);
+        let history = std::mem::take(&mut self.histories.lock()[event as usize]);
         !history.samples.is_empty()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, [LatencyHistory; EVENTS.len()]> {
-        self.histories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,8 @@
 //! between the newest sample and the oldest that is kept.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Samples kept.
 const SAMPLES: usize = 16;
@@ -48,7 +49,7 @@ pub struct RateSamples(Mutex<VecDeque<Sample>>);
 impl RateSamples {
     /// Takes a sample.
     pub fn note(&self, sample: Sample) {
-        let mut samples = self.lock();
+        let mut samples = self.0.lock();
         if samples.len() == SAMPLES {
             samples.pop_front();
         }
@@ -57,7 +58,7 @@ impl RateSamples {
 
     /// The present rates.
     pub fn rates(&self) -> Rates {
-        let samples = self.lock();
+        let samples = self.0.lock();
         let (Some(oldest), Some(newest)) = (samples.front(), samples.back()) else {
             return Rates::default();
         };
@@ -72,10 +73,6 @@ impl RateSamples {
             cycles: rate(|sample| sample.cycles),
             busy_us: rate(|sample| sample.busy_us),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Sample>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

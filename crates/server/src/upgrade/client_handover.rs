@@ -6,7 +6,8 @@
 //! handover, and the loops continue as before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::net::mailbox::{Arrival, Mailbox};
 
@@ -35,7 +36,7 @@ impl ClientHandover {
 
     /// Asks all loops to hand over their connections.
     pub(crate) fn begin(&self, loops: &[Mailbox]) {
-        *self.lock() = HandedOver::default();
+        *self.given.lock() = HandedOver::default();
         self.step(loops);
     }
 
@@ -53,7 +54,7 @@ impl ClientHandover {
     /// Hands over a connection, in the handover with this number; returns it if that handover has
     /// ended.
     pub(crate) fn give(&self, number: u64, arrival: Arrival) -> Option<Arrival> {
-        let mut given = self.lock();
+        let mut given = self.given.lock();
         if self.number() != number {
             return Some(arrival);
         }
@@ -63,21 +64,17 @@ impl ClientHandover {
 
     /// Records that a loop has settled.
     pub(crate) fn settle(&self, number: u64) {
-        let mut given = self.lock();
+        let mut given = self.given.lock();
         given.settled += usize::from(self.number() == number);
     }
 
     /// How many loops have settled.
     pub(crate) fn settled(&self) -> usize {
-        self.lock().settled
+        self.given.lock().settled
     }
 
     /// Takes what was given up so far.
     pub(crate) fn take(&self) -> Vec<Arrival> {
-        std::mem::take(&mut self.lock().arrivals)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HandedOver> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut self.given.lock().arrivals)
     }
 }

@@ -17,9 +17,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use zeroize::Zeroizing;
 
 use super::file::NAME_BYTES_MAX;
@@ -95,13 +96,13 @@ impl Ticket {
     /// The result, once it is there.
     #[must_use]
     pub fn result(&self) -> Option<LoginResult> {
-        self.lock().result.clone()
+        self.inner.lock().result.clone()
     }
 
     /// Whether the result is pending; then this connection's loop is woken for it.
     #[must_use]
     pub fn waits(&self, home: impl FnOnce() -> Home) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if inner.result.is_some() {
             return false;
         }
@@ -121,15 +122,11 @@ impl Ticket {
     }
 
     fn settle(&self, result: LoginResult) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.result = Some(result);
         if let Some(home) = inner.home.take() {
             home.call();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TicketState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -396,12 +393,6 @@ pub(super) struct Attempts {
     called: Condvar,
 }
 
-impl Attempts {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 fn count(counter: &AtomicU64) {
     // Relaxed: a count orders nothing.
     counter.fetch_add(1, Ordering::Relaxed);
@@ -472,7 +463,7 @@ impl Users {
     /// Queues an attempt, or joins the same one of its source.
     fn line_up(&self, attempt: WaitingAttempt, delay_ms: u64) -> Attempt {
         let ticket = Arc::new(Ticket::default());
-        let mut queue = self.attempts.lock();
+        let mut queue = self.attempts.queue.lock();
         let lane = queue.lanes.get_mut(&attempt.source);
         if let Some(tickets) = lane.and_then(|lane| lane.flights.get_mut(&attempt.flight)) {
             tickets.retain(|ticket| ticket.strong_count() > 0);
@@ -503,16 +494,13 @@ impl Users {
     /// The next due attempt; none if none becomes due within some milliseconds.
     #[must_use]
     pub fn next_attempt(&self, now_ms: u64, wait_ms_max: u64) -> Option<WaitingAttempt> {
-        let mut queue = self.attempts.lock();
+        let mut queue = self.attempts.queue.lock();
         let due = |queue: &Queue| queue.waiting.first_key_value().map(|((ms, _), _)| *ms);
         let is_due = |queue: &Queue| due(queue).is_some_and(|ms| ms <= now_ms);
         if !is_due(&queue) {
             let wait_ms = due(&queue).map_or(wait_ms_max, |ms| (ms - now_ms).min(wait_ms_max));
-            let waited = self
-                .attempts
-                .called
-                .wait_timeout(queue, Duration::from_millis(wait_ms));
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let wait = Duration::from_millis(wait_ms);
+            self.attempts.called.wait_for(&mut queue, wait);
         }
         // The next call, which knows the time, finds attempts that have become due meanwhile.
         queue.take(now_ms)
@@ -527,7 +515,7 @@ impl Users {
         login_limiter: &LoginLimiter,
         now_ms: u64,
     ) {
-        let mut queue = self.attempts.lock();
+        let mut queue = self.attempts.queue.lock();
         if !queue.is_awaited(&attempt) {
             for ticket in queue.land(&attempt) {
                 count(&self.counts.refused);
@@ -574,7 +562,7 @@ impl Users {
         if right.is_none() {
             login_limiter.blame(attempt.source, now_ms);
         }
-        let mut queue = self.attempts.lock();
+        let mut queue = self.attempts.queue.lock();
         if right.is_none() {
             queue.mark_wrong(attempt.source);
         }
@@ -673,7 +661,7 @@ mod tests {
         let (users, login_limiter) = (users(), LoginLimiter::default());
         let most = WAITING_PER_SOURCE_MAX;
         assert_eq!(places(&users, &login_limiter, "[2001:db8::1]:1", 50), 50);
-        *users.attempts.lock() = Queue::default();
+        *users.attempts.queue.lock() = Queue::default();
         assert_eq!(places(&users, &login_limiter, "[2001:db8::1]:1", 100), most);
         let again = users.attempt((b"v", b"x"), "[2001:db8::2]:1", &login_limiter, 1_000);
         assert!(matches!(again, Attempt::Settled(LoginResult::Busy)));
@@ -715,7 +703,7 @@ mod tests {
         if !is_right {
             login_limiter.blame(attempt.source, at_ms);
         }
-        let mut queue = users.attempts.lock();
+        let mut queue = users.attempts.queue.lock();
         if !is_right {
             queue.mark_wrong(attempt.source);
         }
@@ -816,11 +804,11 @@ mod tests {
                 attempt(format!("u{number}"), &format!("192.0.2.{host}:1"));
             }
         }
-        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(users.attempts.queue.lock().waiting.len(), WAITING_MAX);
         let refused = || users.counts.refused.load(Ordering::Relaxed);
         let before = refused();
         let ticket = attempt("v".to_owned(), "198.51.100.1:1").expect("it finds a place");
-        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(users.attempts.queue.lock().waiting.len(), WAITING_MAX);
         // One was removed for it; no more enter when all have as many.
         assert!(attempt("v".to_owned(), "192.0.2.1:1").is_none());
         assert_eq!(refused() - before, 2);
@@ -860,7 +848,7 @@ mod tests {
         login_limiter.blame(Source::of(OTHER), 1_000);
         fill(&users, &login_limiter);
         let wrong = || {
-            let queue = users.attempts.lock();
+            let queue = users.attempts.queue.lock();
             // The network of a dropped source may still be known.
             let was_wrong = |one: &&WaitingAttempt| one.suspicion != Suspicion::None;
             queue.waiting.values().filter(was_wrong).count()
@@ -870,7 +858,7 @@ mod tests {
         assert!(before > WAITING_MAX / 2, "{before}");
         assert_eq!(places(&users, &login_limiter, FRESH, 1), 1);
         assert_eq!(wrong(), before - 1);
-        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(users.attempts.queue.lock().waiting.len(), WAITING_MAX);
         assert_eq!(places(&users, &login_limiter, OTHER, 1), 0);
         // Before the suspicious ones.
         let turns = turns_until(&users, FRESH, 1_000).unwrap();
@@ -885,8 +873,8 @@ mod tests {
         login_limiter.blame(Source::of(OTHER), 1_000);
         assert_eq!(places(&users, &login_limiter, OTHER, 1), 0);
         assert_eq!(places(&users, &login_limiter, FRESH, 2), 1);
-        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
-        let queue = users.attempts.lock();
+        assert_eq!(users.attempts.queue.lock().waiting.len(), WAITING_MAX);
+        let queue = users.attempts.queue.lock();
         assert_eq!(queue.networks.len(), WAITING_MAX);
         assert_eq!(queue.lanes.len(), WAITING_MAX);
     }
@@ -907,12 +895,12 @@ mod tests {
             }
         };
         (0..hosts).for_each(knock);
-        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(users.attempts.queue.lock().waiting.len(), WAITING_MAX);
         assert_eq!(places(&users, &login_limiter, FRESH, 1), 1);
         // They replace each other, and not an attempt of another network.
         (hosts..2 * hosts).for_each(knock);
-        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
-        assert_eq!(users.attempts.lock().count_of(Source::of(FRESH)), 1);
+        assert_eq!(users.attempts.queue.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(users.attempts.queue.lock().count_of(Source::of(FRESH)), 1);
         let turns = turns_until(&users, FRESH, 1_000).unwrap();
         assert!(turns <= networks, "{turns}");
     }
@@ -969,7 +957,7 @@ mod tests {
             1_000,
         );
         assert_eq!(users.counts.hashes.load(Ordering::Relaxed), 0);
-        assert!(users.attempts.lock().lanes.is_empty());
+        assert!(users.attempts.queue.lock().lanes.is_empty());
     }
 
     #[test]
@@ -989,7 +977,7 @@ mod tests {
                 );
             }
         }
-        assert!(users.attempts.lock().waiting.len() > WAITING_MAX / 2);
+        assert!(users.attempts.queue.lock().waiting.len() > WAITING_MAX / 2);
         assert_eq!(places(&users, &login_limiter, FRESH, 1), 1);
         let turns = turns_until(&users, FRESH, 1_000).unwrap();
         assert!(turns < ALIKE_TURNS as usize, "{turns}");

@@ -4,12 +4,13 @@
 //! stores a MAC of a right password, the user's name and the hash, with a random key of this
 //! process: the table reveals nothing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Block, Params, PasswordHasher, Version};
 use blake2::Blake2sMac256;
 use blake2::digest::{KeyInit, Mac};
+use parking_lot::Mutex;
 use rustix::rand::{GetRandomFlags, getrandom};
 use zeroize::Zeroize;
 
@@ -145,7 +146,7 @@ impl Remembered {
 
     /// Whether it was cached, compared in constant time.
     pub(super) fn has(&self, digest: &Mac256) -> bool {
-        let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let sets = self.sets.lock();
         let ways = &sets[set_of(digest)];
         ways.iter()
             .fold(false, |found, way| found | is_same(digest, way))
@@ -153,7 +154,7 @@ impl Remembered {
 
     /// Adds it to the cache, in the place of another of its set if that is full.
     pub(super) fn add(&self, digest: &Mac256) {
-        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = self.sets.lock();
         let ways = &mut sets[set_of(digest)];
         if !ways.contains(digest) {
             ways.rotate_right(1);

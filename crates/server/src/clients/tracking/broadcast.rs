@@ -12,10 +12,12 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use super::{Invalidation, Mode, Told, lock};
+use parking_lot::Mutex;
+
+use super::{Invalidation, Mode, Told};
 use crate::clients::client::Client;
 
 /// Bytes of names that are batched before they are sent within an iteration.
@@ -180,7 +182,7 @@ impl Broadcast {
     /// Registers a client for prefixes, or for all names if the list is empty.
     pub(super) fn join(&self, client: &Arc<Client>, prefixes: &[&[u8]]) {
         let all: &[&[u8]] = &[b""];
-        let mut known = lock(&self.prefixes);
+        let mut known = self.prefixes.lock();
         let Prefixes {
             audiences,
             members,
@@ -199,7 +201,7 @@ impl Broadcast {
     }
 
     pub(super) fn leave(&self, client: &Client, prefixes: &[Box<[u8]>]) {
-        let mut known = lock(&self.prefixes);
+        let mut known = self.prefixes.lock();
         let Prefixes {
             audiences,
             members,
@@ -243,7 +245,7 @@ impl Broadcast {
         if self.prefixes() == 0 {
             return false;
         }
-        let known = lock(&self.prefixes);
+        let known = self.prefixes.lock();
         let mut lengths = known.lengths.keys();
         lengths.any(|&length| {
             let prefix = key.get(..length);
@@ -256,7 +258,7 @@ impl Broadcast {
         if self.prefixes() == 0 {
             return;
         }
-        let mut known = lock(&self.prefixes);
+        let mut known = self.prefixes.lock();
         let Prefixes {
             audiences,
             lengths,
@@ -308,7 +310,7 @@ impl Broadcast {
         // Acquire: if it reads false, the changes are sent; the pair is in `send_from`. A thread
         // sees its own changes; other threads send theirs.
         if self.has_gathered.load(Ordering::Acquire) {
-            self.send_from(&mut lock(&self.prefixes));
+            self.send_from(&mut self.prefixes.lock());
         }
     }
 

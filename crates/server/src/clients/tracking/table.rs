@@ -13,10 +13,11 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexMap;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::{SmallVec, smallvec};
 
 use crate::clients::client::Client;
@@ -176,7 +177,7 @@ impl Table {
     pub(super) fn drop_one(&self, mut each: impl FnMut(&[u8], &Arc<Client>)) -> bool {
         let first = self.next_part.fetch_add(1, Ordering::Relaxed);
         for step in 0..PARTS {
-            let mut part = lock(&self.parts[(first + step) % PARTS]);
+            let mut part = self.parts[(first + step) % PARTS].lock();
             if part.names.is_empty() {
                 continue;
             }
@@ -195,9 +196,9 @@ impl Table {
     ///
     /// Cost: a step for each partition, however many names it has.
     pub(super) fn clear(&self, tell: impl FnOnce()) {
-        let mut parts: Vec<_> = self.parts.iter().map(lock).collect();
+        let mut parts: Vec<_> = self.parts.iter().map(Mutex::lock).collect();
         tell();
-        let mut void = lock(&self.void);
+        let mut void = self.void.lock();
         for part in &mut parts {
             let empty = IndexMap::with_hasher(self.hasher.clone());
             let names = std::mem::replace(&mut part.names, empty);
@@ -216,7 +217,7 @@ impl Table {
         let mut freed = 0;
         while freed < most {
             // The names are freed outside the lock, so no thread waits for it.
-            let next = lock(&self.void).pop_front();
+            let next = self.void.lock().pop_front();
             let Some(mut names) = next else {
                 break;
             };
@@ -228,13 +229,13 @@ impl Table {
                 freed += 1;
             }
             if !names.is_empty() {
-                let mut void = lock(&self.void);
+                let mut void = self.void.lock();
                 void.push_front(names);
                 self.is_void.store(true, Ordering::Relaxed);
             }
         }
         if freed < most {
-            let void = lock(&self.void);
+            let void = self.void.lock();
             self.is_void.store(!void.is_empty(), Ordering::Relaxed);
         }
         freed
@@ -260,15 +261,11 @@ impl Table {
 
     fn part(&self, key: &[u8]) -> MutexGuard<'_, NamesPart> {
         let number = self.hasher.hash_one(key) >> 40;
-        lock(&self.parts[usize::try_from(number).unwrap_or(0) % PARTS])
+        self.parts[usize::try_from(number).unwrap_or(0) % PARTS].lock()
     }
 }
 
 /// The bytes that a name and its readers count for.
 fn bytes_of(key: &[u8], readers: &Readers) -> usize {
     key.len() + NAME_COST_BYTES + readers.len() * READER_COST_BYTES
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

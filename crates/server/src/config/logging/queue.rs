@@ -9,9 +9,10 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::config::limits::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
 
@@ -59,7 +60,7 @@ impl LineQueue {
 
     fn push(&self, line: &[u8]) {
         let line = cut(line);
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let bytes = waiting.bytes + line.len();
         if waiting.lines.len() == LOG_LINES_MAX || bytes > LOG_BYTES_MAX {
             drop(waiting);
@@ -74,14 +75,14 @@ impl LineQueue {
 
     /// Waits for a line and gives it to `write`.
     fn write_next(&self, write: impl FnOnce(&[u8])) {
-        let waiting = self.lock();
-        let waiting = self.came.wait_while(waiting, |all| all.lines.is_empty());
-        let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
+        self.came
+            .wait_while(&mut waiting, |all| all.lines.is_empty());
         let line = waiting.lines.pop_front().unwrap_or_default();
         waiting.is_writing = true;
         drop(waiting);
         write(&line);
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         waiting.is_writing = false;
         waiting.bytes -= line.len();
         drop(waiting);
@@ -91,17 +92,13 @@ impl LineQueue {
     /// Waits until all lines are written, for a limited time; returns whether they are.
     fn wait_for_last(&self, most: Duration) -> bool {
         let is_busy = |all: &mut WaitingLines| all.is_writing || !all.lines.is_empty();
-        let waited = self.gone.wait_timeout_while(self.lock(), most, is_busy);
-        let waited = waited.unwrap_or_else(PoisonError::into_inner);
-        !waited.1.timed_out()
+        let mut waiting = self.waiting.lock();
+        let waited = self.gone.wait_while_for(&mut waiting, is_busy, most);
+        !waited.timed_out()
     }
 
     fn note_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WaitingLines> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -191,7 +188,7 @@ mod tests {
         for _ in 0..2 * LOG_LINES_MAX {
             queue.push(b"short\n");
         }
-        assert_eq!(queue.lock().lines.len(), LOG_LINES_MAX);
+        assert_eq!(queue.waiting.lock().lines.len(), LOG_LINES_MAX);
         let dropped = || queue.dropped.load(Ordering::Relaxed);
         assert_eq!(dropped(), LOG_LINES_MAX as u64);
         assert!(!queue.wait_for_last(Duration::ZERO));
@@ -199,13 +196,13 @@ mod tests {
             queue.write_next(|line| assert_eq!(line, b"short\n"));
         }
         assert!(queue.wait_for_last(Duration::ZERO));
-        assert_eq!(queue.lock().bytes, 0);
+        assert_eq!(queue.waiting.lock().bytes, 0);
         let long = [b'x'; LOG_LINE_BYTES_MAX];
         let before = dropped();
         for _ in 0..LOG_LINES_MAX {
             queue.push(&long);
         }
-        assert_eq!(queue.lock().bytes, LOG_BYTES_MAX);
+        assert_eq!(queue.waiting.lock().bytes, LOG_BYTES_MAX);
         assert!(dropped() > before);
     }
 

@@ -6,7 +6,7 @@
 mod general;
 mod insights;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use cellar_engine::ReclaimLag;
 use cellar_protocol::memcached::{Stats, reply};
@@ -29,8 +29,7 @@ struct Figures {
 impl Figures {
     fn of(context: Context<'_>) -> Figures {
         let state = context.state;
-        let zero = state.stats_zero.lock();
-        let zero = zero.unwrap_or_else(PoisonError::into_inner).clone();
+        let zero = state.stats_zero.lock().clone();
         let totals = state.totals();
         let mut engine = state.cache.stats();
         for (count, zero) in [

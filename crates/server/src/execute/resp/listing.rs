@@ -3,7 +3,6 @@
 //! Source: redis.io/docs/latest/commands/client-list, in the form of 7.4.
 
 use std::fmt::Write as _;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use crate::auth::users::DEFAULT_USER;
@@ -106,7 +105,6 @@ pub(in crate::execute::resp) fn redirection(client: &Client) -> i64 {
         return -1;
     }
     let redirect = client.tracker.redirect.lock();
-    let redirect = redirect.unwrap_or_else(PoisonError::into_inner);
     redirect
         .as_ref()
         .map_or(0, |to| i64::try_from(to.target.id).unwrap_or(i64::MAX))

@@ -7,9 +7,11 @@
 //! Lock order: the holdings come before the outer barrier of the exclusive lock; no loop takes
 //! them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::clients::pubsub::Kind;
 use crate::clients::waiters::WaitEnd;
@@ -143,7 +145,7 @@ impl Keeper {
 
     /// Changes the holdings, and with them the served slots.
     pub(super) fn change(&self, table: Option<Arc<SlotTable>>, change: impl FnOnce(&mut Holdings)) {
-        let mut slots = self.lock();
+        let mut slots = self.slots.lock();
         let before = slots.holdings.served().clone();
         change(&mut slots.holdings);
         let served = slots.holdings.served();
@@ -200,7 +202,7 @@ impl Keeper {
 
     /// Waits until slots have to be emptied; none at the end.
     pub(super) fn next_unswept(&self) -> Option<SlotSet> {
-        let mut slots = self.lock();
+        let mut slots = self.slots.lock();
         loop {
             if slots.is_over {
                 return None;
@@ -208,24 +210,23 @@ impl Keeper {
             if slots.holdings.unswept().count() > 0 {
                 return Some(slots.holdings.unswept().clone());
             }
-            let woken = self.changed.wait(slots);
-            slots = woken.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut slots);
         }
     }
 
     /// Waits for a limited time until all lost slots are empty; returns whether they are.
     pub(super) fn wait_until_empty(&self, patience: Duration) -> bool {
         let is_waiting = |slots: &mut Slots| slots.holdings.unswept().count() > 0;
+        let mut slots = self.slots.lock();
         let waited = self
             .changed
-            .wait_timeout_while(self.lock(), patience, is_waiting);
-        let (_slots, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
-        !outcome.timed_out()
+            .wait_while_for(&mut slots, is_waiting, patience);
+        !waited.timed_out()
     }
 
     /// Whether the threads are to end.
     pub(super) fn is_over(&self) -> bool {
-        self.lock().is_over
+        self.slots.lock().is_over
     }
 
     /// Records whether the last offered list is valid, and logs once why not.
@@ -244,8 +245,7 @@ impl Keeper {
     /// The same of a source that is asked again and again: what it said last is not said again,
     /// nor is anything else soon after it.
     pub(super) fn judge_once(&self, outcome: Result<(), String>, source: &str) {
-        let last = self.complaint.lock();
-        let mut last = last.unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.complaint.lock();
         let Err(reason) = outcome else {
             if last.take().is_some() {
                 self.judge(Ok(()), source);
@@ -261,11 +261,7 @@ impl Keeper {
     }
 
     pub(super) fn stop(&self) {
-        self.lock().is_over = true;
+        self.slots.lock().is_over = true;
         self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

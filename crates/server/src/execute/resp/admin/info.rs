@@ -7,7 +7,6 @@ mod key_sizes; // how long values are, counted when it is asked for
 mod recent; // fields of later versions
 
 use std::fmt::{Display, Write};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use cellar_engine::Stats;
@@ -124,7 +123,6 @@ impl<'c> InfoFacts<'c> {
         let engine = state.cache.stats();
         let (used_bytes, peak_bytes) = used_bytes(call, &engine);
         let zero = state.stats_zero.lock();
-        let zero = zero.unwrap_or_else(PoisonError::into_inner);
         let since = |now: u64, then: u64| now.saturating_sub(then);
         InfoFacts {
             call,

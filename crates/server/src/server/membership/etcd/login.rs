@@ -7,8 +7,9 @@
 //! Source: etcd.io/docs/v3.4/op-guide/authentication. Tests: tests/cluster_users.rs.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use crate::system::named_file;
@@ -44,18 +45,18 @@ impl EtcdLogin {
 
     /// The token that etcd gave last.
     pub(super) fn token(&self) -> Option<Arc<str>> {
-        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let token = self.token.lock();
         token.clone()
     }
 
     /// Stores the token that etcd has issued.
     pub(super) fn keep(&self, fresh: Arc<str>) {
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
+        *self.token.lock() = Some(fresh);
     }
 
     /// Records that a token was rejected, unless it has been replaced since.
     pub(super) fn forget(&self, stale: &str) {
-        let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut token = self.token.lock();
         if token.as_deref() == Some(stale) {
             *token = None;
         }
