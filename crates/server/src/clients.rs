@@ -3,6 +3,7 @@
 //! The modules are in layer order: a module imports only modules declared above it.
 
 pub mod budget; // memory limit of all clients together
+pub mod transfers; // memory of values that are being received or sent
 pub mod exclusive_lock; // stop-the-world sections
 pub mod pause; // CLIENT PAUSE
 pub mod client; // one client, as in CLIENT LIST

@@ -3,6 +3,7 @@
 //! The modules are in layer order: a module imports only modules declared above it.
 
 pub mod counters; // counters of each event loop
+pub mod statistics; // the counters of all threads, and their values at the last reset
 pub mod error_stats; // error replies to Redis clients, by their first word
 pub mod command_log; // slow commands, large requests, large replies
 pub mod hot_keys; // HOTKEYS: the keys that cost most

@@ -177,9 +177,9 @@ impl Server {
     /// Waits until each thread that serves clients has handled all pending input.
     fn settle(&self) {
         // The acceptor passes all clients to the event loops before its pulse counts a beat.
-        let acceptor = &self.common.state.acceptor.pulse;
+        let acceptor = &self.common.state.statistics.acceptor.pulse;
         self.wait_for_beats(acceptor, 2, || self.acceptor.is_finished());
-        let counters = &self.common.state.counters;
+        let counters = &self.common.state.statistics.loops;
         for (loop_counters, running) in counters.iter().zip(&self.loops) {
             // An iteration has two beats. One that has begun already does not count.
             self.wait_for_beats(&loop_counters.pulse, 3, || running.is_finished());

@@ -4,11 +4,10 @@ pub mod changes; // what CONFIG SET and a reloaded settings file change
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use cellar_engine::{Cache, Instant, Key, Space};
 use cellar_script::{Functions, Scripts};
-use parking_lot::Mutex;
 
 use crate::auth::login_limiter::LoginLimiter;
 use crate::auth::unauthenticated::Unauthenticated;
@@ -20,6 +19,7 @@ use crate::clients::events::Class;
 use crate::clients::exclusive_lock::ExclusiveLock;
 use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
+use crate::clients::transfers::Transfers;
 use crate::cluster::Cluster;
 use crate::config::parameters::Parameters;
 use crate::config::settings::Settings;
@@ -30,18 +30,13 @@ use crate::keyspace::observer::Observer;
 use crate::net::tls::Keys;
 use crate::observe::acl_log::AclLog;
 use crate::observe::command_log::CommandLogs;
-use crate::observe::counters::times::{Times, TimesByCommand};
-use crate::observe::counters::{Calls, Counters, Totals};
 use crate::observe::error_stats::Errors;
 use crate::observe::history::History;
 use crate::observe::hot_keys::HotKeys;
 use crate::observe::latency_events::LatencyEvents;
 use crate::observe::rates::RateSamples;
+use crate::observe::statistics::Statistics;
 use crate::system::clock::{LoopClock, WallClock};
-
-/// The divisor for the share of the cache's memory that values in transfer may hold before slow
-/// clients get shorter time-outs.
-const TRANSFER_SHARE: u64 = 4;
 
 /// One daemon's shared state.
 pub struct State {
@@ -51,12 +46,8 @@ pub struct State {
     pub cluster: Option<Arc<Cluster>>,
     /// The settings.
     pub settings: Settings,
-    /// One entry per event loop.
-    pub counters: Vec<Arc<Counters>>,
-    /// The counters of the acceptor, which is not an event loop.
-    pub acceptor: Arc<Counters>,
-    /// The counters of the TLS handshake thread.
-    pub handshakes: Arc<Counters>,
+    /// The counters of all threads.
+    pub statistics: Statistics,
     /// The server's certificates and keys, if it speaks TLS.
     pub tls: Option<Arc<Keys>>,
     /// The exclusive lock of the event loops.
@@ -101,17 +92,14 @@ pub struct State {
     /// Open connections now.
     // Relaxed: only reported.
     pub connections: AtomicU64,
-    /// Bytes of the cache's memory held by values that are being received or sent now.
-    // Relaxed: a sum that orders nothing.
-    pub transfer_bytes: AtomicU64,
+    /// The cache's memory held by values that are being received or sent now.
+    pub transfers: Transfers,
     /// The engine's time at the start, which continues that of an earlier server.
     pub started: Instant,
     /// The clock of the event loops.
     pub clock: LoopClock,
     /// Converts the engine's moments to Unix times and back.
     pub wall: Arc<WallClock>,
-    /// The moment and counts at the last reset of statistics.
-    pub stats_zero: Mutex<StatsZero>,
     /// The parameters of CONFIG GET.
     pub parameters: Parameters,
     /// The slowest commands.
@@ -131,29 +119,8 @@ pub struct State {
     /// Whether background maintenance is paused, for tests.
     // Relaxed: background maintenance may take one step more.
     pub maintenance_paused: AtomicBool,
-    /// The highest used memory at any query so far.
-    // Relaxed: only reported.
-    pub used_bytes_peak: AtomicU64,
-    /// When that was, as a Unix time in seconds.
-    // Relaxed: only reported.
-    pub used_bytes_peak_unix_s: AtomicU64,
     /// A unique name of this run of the server.
     pub run_id: String,
-}
-
-/// The counts at the last `stats reset` or CONFIG RESETSTAT, or zeros.
-#[derive(Clone, Debug, Default)]
-pub struct StatsZero {
-    /// The event loops' counters.
-    pub totals: Totals,
-    /// Calls of each command; empty for zeros.
-    pub calls: Vec<u64>,
-    /// Their durations and failures.
-    pub times: TimesByCommand,
-    /// The engine's counts.
-    pub engine: cellar_engine::Stats,
-    /// The miss-ratio curve.
-    pub curve: cellar_engine::MissRatioCurve,
 }
 
 impl State {
@@ -190,9 +157,6 @@ impl State {
         clock: LoopClock,
         observer: Arc<Observer>,
     ) -> State {
-        let counters = (0..settings.threads)
-            .map(|_| Arc::new(Counters::default()))
-            .collect();
         let budget = Budget::new(settings.client_memory_bytes(), settings.threads);
         let budget = Arc::new(budget);
         let cluster = settings.cluster.as_ref().map(|source| {
@@ -211,8 +175,7 @@ impl State {
             started: Instant(0),
             cache,
             cluster,
-            acceptor: Arc::default(),
-            handshakes: Arc::default(),
+            statistics: Statistics::new(settings.threads),
             tls: None,
             exclusive_lock,
             pause: Pause::default(),
@@ -230,8 +193,6 @@ impl State {
             history: History::default(),
             errors: Errors::default(),
             maintenance_paused: AtomicBool::new(false),
-            used_bytes_peak: AtomicU64::new(0),
-            used_bytes_peak_unix_s: AtomicU64::new(0),
             run_id: run_id(),
             observer,
             scripts: Scripts::default(),
@@ -245,12 +206,10 @@ impl State {
             leaving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             settings,
-            counters,
             connections: AtomicU64::new(0),
-            transfer_bytes: AtomicU64::new(0),
+            transfers: Transfers::default(),
             wall: clock.wall(),
             clock,
-            stats_zero: Mutex::default(),
         };
         state.choose_calls();
         state
@@ -302,108 +261,27 @@ impl State {
         self.wall.unix_ms(self.started) / 1_000
     }
 
-    /// Sums of the counters of the event loops, the acceptor and the handshake thread since the
-    /// start.
-    #[must_use]
-    pub fn totals(&self) -> Totals {
-        let all = self
-            .counters
-            .iter()
-            .chain([&self.acceptor, &self.handshakes]);
-        Counters::sum(all.map(|counters| &**counters))
-    }
-
-    /// Iterations of the event loops since the start, and the time of those that had work, in
-    /// microseconds.
-    #[must_use]
-    pub fn loop_work(&self) -> (u64, u64) {
-        let loops = self.counters.iter();
-        loops.fold((0, 0), |(cycles, busy_us), one| {
-            // An iteration begins and ends.
-            let cycles = cycles + one.pulse.beats() / 2;
-            (cycles, busy_us + one.load.read().busy_us)
-        })
-    }
-
-    /// Calls of each command, by `verb as usize`, since the start.
-    #[must_use]
-    pub fn calls(&self) -> Vec<u64> {
-        Calls::sum(self.counters.iter().map(|counters| &counters.calls))
-    }
-
-    /// Durations and failures of commands, since the start.
-    #[must_use]
-    pub fn times(&self) -> TimesByCommand {
-        Times::sum(self.counters.iter().map(|counters| &counters.times))
-    }
-
-    /// Calls of each command since the last reset.
-    #[must_use]
-    pub fn calls_since_reset(&self) -> Vec<u64> {
-        let mut calls = self.calls();
-        for (count, before) in calls.iter_mut().zip(&self.stats_zero.lock().calls) {
-            *count = count.saturating_sub(*before);
-        }
-        calls
-    }
-
-    /// Durations and failures of commands since the last reset.
-    #[must_use]
-    pub fn times_since_reset(&self) -> TimesByCommand {
-        let mut times = self.times();
-        for (verb, before) in &self.stats_zero.lock().times {
-            if let Some(times) = times.get_mut(verb) {
-                times.subtract(before);
-            }
-        }
-        times
-    }
-
     /// Selects whether all calls of commands are recorded, if a feature requires it, or a sample.
     pub fn choose_calls(&self) {
-        // Held so that the last change takes effect last.
-        let _turn = self.stats_zero.lock();
-        let all = self.command_logs.are_for_quick()
-            || self.latency_events.threshold_ms() > 0
-            || self.observer.events().has(Class::Miss)
-            || self.hot_keys.is_active()
-            || self.monitors.are_there();
-        for counters in &self.counters {
-            counters.calls.look_at_all(all);
-        }
+        self.statistics.record_all_calls_if(|| {
+            self.command_logs.are_for_quick()
+                || self.latency_events.threshold_ms() > 0
+                || self.observer.events().has(Class::Miss)
+                || self.hot_keys.is_active()
+                || self.monitors.are_there()
+        });
     }
 
     /// Resets all statistics.
     pub fn reset_stats(&self) {
-        let zero = StatsZero {
-            totals: self.totals(),
-            calls: self.calls(),
-            times: self.times(),
-            engine: self.cache.stats(),
-            curve: self.cache.miss_ratio_curve(),
-        };
         self.errors.reset();
-        *self.stats_zero.lock() = zero;
-    }
-
-    /// Records that a connection's transfers went from `before` to `after` bytes.
-    #[inline]
-    pub fn note_transfer(&self, before: usize, after: usize) {
-        // Relaxed: a sum that orders nothing; wrapping subtraction keeps it exact.
-        if after > before {
-            self.transfer_bytes
-                .fetch_add((after - before) as u64, Ordering::Relaxed);
-        } else if before > after {
-            self.transfer_bytes
-                .fetch_sub((before - after) as u64, Ordering::Relaxed);
-        }
+        self.statistics.reset(&self.cache);
     }
 
     /// Whether values in transfer use so much memory that slow clients have to be closed.
     #[must_use]
     pub fn is_short_of_memory(&self) -> bool {
-        let memory = self.cache.memory_bytes() as u64;
-        self.transfer_bytes.load(Ordering::Relaxed) > memory / TRANSFER_SHARE
+        self.transfers.fill(self.cache.memory_bytes())
     }
 }
 

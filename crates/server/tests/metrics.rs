@@ -52,7 +52,7 @@ fn state() -> State {
         state.cache.set(key, b"value", &options).unwrap();
         assert!(state.cache.get(key, |_| ()).is_some());
     }
-    for (counters, us) in state.counters.iter().zip([40, 15_000_000]) {
+    for (counters, us) in state.statistics.loops.iter().zip([40, 15_000_000]) {
         counters.cmd_get.add(7);
         counters.get_hits.add(5);
         counters.load.note_turn(&[2, 1, 0], us);

@@ -134,7 +134,7 @@ impl Acceptor {
                 }
             }
             if !has_let_in {
-                self.admission.state.acceptor.pulse.beat();
+                self.admission.state.statistics.acceptor.pulse.beat();
             }
             if self.go_on_handing_over(clock.us() / 1_000) {
                 self.let_go();
@@ -258,13 +258,18 @@ impl Acceptor {
             Some(handshakes) if listener.is_tls() => handshakes.post(arrival),
             _ => self
                 .admission
-                .admit(arrival, &self.admission.state.acceptor),
+                .admit(arrival, &self.admission.state.statistics.acceptor),
         }
     }
 
     /// Stops accepting for a while: the system lacks resources for the connection.
     fn shut(&mut self, errno: Errno, now_ms: u64) {
-        self.admission.state.acceptor.accept_failures.add(1);
+        self.admission
+            .state
+            .statistics
+            .acceptor
+            .accept_failures
+            .add(1);
         if !std::mem::replace(&mut self.failing, true) {
             tracing::warn!(error = %errno, "cannot accept connections; retrying");
         }

@@ -177,7 +177,7 @@ impl Antechamber {
     pub(crate) fn post(&self, arrival: Arrival) {
         let is_full = self.mailbox.connections() >= GUESTS_MAX;
         if is_full || !self.guests.take(Source::of(&arrival.peer)) {
-            self.state.acceptor.tls_handshakes_failed.add(1);
+            self.state.statistics.acceptor.tls_handshakes_failed.add(1);
             return;
         }
         Mailbox::post(std::slice::from_ref(&*self.mailbox), arrival);
@@ -302,7 +302,7 @@ impl Handshakes {
 
     /// Admits a client whose handshake is done.
     fn admit(&self, arrival: Arrival) {
-        let counters = &self.state().handshakes;
+        let counters = &self.state().statistics.handshakes;
         counters.tls_handshakes.add(1);
         if arrival.stream.is_resumed() {
             counters.tls_handshakes_resumed.add(1);
@@ -321,7 +321,11 @@ impl Handshakes {
 
     /// Ends a handshake that is not done.
     fn give_up(&mut self, mut arrival: Arrival, why: &str, now_ms: u64) {
-        self.state().handshakes.tls_handshakes_failed.add(1);
+        self.state()
+            .statistics
+            .handshakes
+            .tls_handshakes_failed
+            .add(1);
         self.note_gone(&arrival);
         if self.tell_ms <= now_ms {
             self.tell_ms = now_ms + TOLD_MS;
@@ -355,7 +359,7 @@ impl Handshakes {
 
     /// Reloads certificates and keys; does not log the same error twice.
     fn retry(&mut self, now_ms: u64) {
-        let counters = &self.admission.state.handshakes;
+        let counters = &self.admission.state.statistics.handshakes;
         match self.keys.reload() {
             Ok(()) => {
                 self.refusal = Refusal::default();

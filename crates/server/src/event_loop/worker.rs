@@ -122,7 +122,7 @@ impl Worker {
     pub(crate) fn new(index: usize, common: Common) -> Result<Worker, Errno> {
         let poller = Poller::new()?;
         poller.add(&common.mailboxes[index].waker, WAKE_TOKEN, Interest::Reads)?;
-        let counters = Arc::clone(&common.state.counters[index]);
+        let counters = Arc::clone(&common.state.statistics.loops[index]);
         let now_ms = common.clock.refresh().0;
         Ok(Worker {
             index,

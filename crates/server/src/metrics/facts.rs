@@ -48,13 +48,18 @@ impl<'s> Facts<'s> {
     /// The facts of now. Locks one shard after the other for a moment.
     #[must_use]
     pub fn of(state: &'s State) -> Facts<'s> {
-        let loads: Vec<LoadTotals> = state.counters.iter().map(|one| one.load.read()).collect();
+        let loads: Vec<LoadTotals> = state
+            .statistics
+            .loops
+            .iter()
+            .map(|one| one.load.read())
+            .collect();
         let mut load = LoadTotals::default();
         loads.iter().for_each(|one| load.add(one));
         Facts {
             state,
             engine: state.cache.stats(),
-            totals: state.totals(),
+            totals: state.statistics.totals(),
             loads,
             load,
             curve: state.cache.miss_ratio_curve(),
@@ -75,7 +80,7 @@ impl<'s> Facts<'s> {
     /// Bytes of the cache held by values that are being received or sent.
     #[must_use]
     pub fn transfer_bytes(&self) -> u64 {
-        self.state.transfer_bytes.load(Ordering::Relaxed)
+        self.state.transfers.bytes()
     }
 
     /// Bytes that clients have the server hold outside of the cache, and their limit.

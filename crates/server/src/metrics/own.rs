@@ -463,7 +463,7 @@ fn each_pulse<V: std::fmt::Display>(
     samples: &mut Samples<'_>,
     value: impl Fn(&Pulse) -> V,
 ) {
-    for (thread, counters) in facts.state.counters.iter().enumerate() {
+    for (thread, counters) in facts.state.statistics.loops.iter().enumerate() {
         samples.with(&[("thread", &thread.to_string())], value(&counters.pulse));
     }
 }

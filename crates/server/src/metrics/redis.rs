@@ -92,7 +92,7 @@ families! {
     "redis_total_system_memory_bytes" Gauge "The machine's memory.":
         |_| memory::of_machine().unwrap_or(0);
     "redis_commands_processed_total" Count "Commands over the Redis protocol.":
-        |facts| facts.state.calls().iter().sum::<u64>();
+        |facts| facts.state.statistics.calls().iter().sum::<u64>();
     "redis_keyspace_hits_total" Count "Keys found by reads.": |facts| facts.totals.get_hits;
     "redis_keyspace_misses_total" Count "Keys not found by reads.":
         |facts| facts.totals.get_misses;
@@ -134,7 +134,7 @@ fn info(facts: &Facts<'_>, samples: &mut Samples<'_>) {
 }
 
 fn commands(facts: &Facts<'_>, samples: &mut Samples<'_>) {
-    let calls = facts.state.calls();
+    let calls = facts.state.statistics.calls();
     for row in TABLE {
         let subcommands = row.subcommands.iter().map(|sub| calls[sub.verb as usize]);
         let count = calls[row.verb as usize] + subcommands.sum::<u64>();

@@ -32,7 +32,12 @@ pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> io::Result<Ticker> {
 }
 
 fn snapshot(state: &State, at_ms: u64) -> Snapshot {
-    let loads: Vec<LoadTotals> = state.counters.iter().map(|one| one.load.read()).collect();
+    let loads: Vec<LoadTotals> = state
+        .statistics
+        .loops
+        .iter()
+        .map(|one| one.load.read())
+        .collect();
     let mut load = LoadTotals::default();
     loads.iter().for_each(|one| load.add(one));
     let one = |load: &LoadTotals| LoopSnapshot {
@@ -43,8 +48,13 @@ fn snapshot(state: &State, at_ms: u64) -> Snapshot {
         at_ms,
         load,
         loops: loads.iter().map(one).collect(),
-        totals: state.totals(),
+        totals: state.statistics.totals(),
         engine: state.cache.stats(),
-        stalls: state.counters.iter().map(|one| one.pulse.stalls()).sum(),
+        stalls: state
+            .statistics
+            .loops
+            .iter()
+            .map(|one| one.pulse.stalls())
+            .sum(),
     }
 }

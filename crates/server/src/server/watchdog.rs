@@ -88,7 +88,7 @@ impl Lookout {
             poller.add(alarm, ALARM_TOKEN, Interest::Level)?;
         }
         Ok(Lookout {
-            stalls: Stalls::new(state.counters.clone(), state.settings.watchdog_ms),
+            stalls: Stalls::new(state.statistics.loops.clone(), state.settings.watchdog_ms),
             state,
             poller,
             alarm,

@@ -207,7 +207,7 @@ impl Session {
     /// Does one thing; returns the bytes used, or `None` if more must come first.
     fn step(&mut self, input: &[u8], state: &State) -> Option<usize> {
         let pass = state.exclusive_lock.enter(0);
-        let context = Context::new(state, &state.counters[0], &pass);
+        let context = Context::new(state, &state.statistics.loops[0], &pass);
         if let Some(unfinished) = self.unfinished.take() {
             let flow = unfinished.resume(context, &mut self.output);
             self.follow(flow, state);

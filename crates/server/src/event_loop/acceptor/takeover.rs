@@ -87,7 +87,7 @@ impl Acceptor {
         let may_stay = |client: &Arrival| self.has_place_for(client);
         let (clients, others): (Vec<_>, Vec<_>) = clients.into_iter().partition(may_stay);
         for client in clients {
-            self.admission.admit(client, &state.acceptor);
+            self.admission.admit(client, &state.statistics.acceptor);
         }
         if !others.is_empty() {
             let clients = others.len();
@@ -202,7 +202,8 @@ impl Acceptor {
         let (others, next) = takeover.takeover_peer.give(clients, memory, now_ms);
         // The loops end them.
         for client in others {
-            self.admission.admit(client, &self.admission.state.acceptor);
+            self.admission
+                .admit(client, &self.admission.state.statistics.acceptor);
         }
         if let Reaction::Abandon(reason) = next {
             self.abandon(&reason);
@@ -231,7 +232,8 @@ impl Acceptor {
             .store(self.leave_ms.is_some(), Ordering::Relaxed);
         clients.extend(takeover.client_handover.end(&self.admission.mailboxes));
         for client in clients {
-            self.admission.admit(client, &self.admission.state.acceptor);
+            self.admission
+                .admit(client, &self.admission.state.statistics.acceptor);
         }
         let opened = self.open();
         if let Err(errno) = opened {

@@ -80,7 +80,7 @@ impl Worker {
         if before.cached != after.cached {
             connection.noted.cached = after.cached;
             let state = &self.common.state;
-            state.note_transfer(before.cached, after.cached);
+            state.transfers.note(before.cached, after.cached);
         }
         let is_unauthenticated = connection.link.is_unauthenticated();
         let was_unauthenticated = connection.unauthenticated_ms.is_some();
@@ -115,7 +115,7 @@ impl Worker {
     /// Subtracts a closed connection from the sums.
     pub(super) fn forget_held(&mut self, connection: &Connection) {
         let state = &self.common.state;
-        state.note_transfer(connection.noted.cached, 0);
+        state.transfers.note(connection.noted.cached, 0);
         self.held_bytes -= connection.noted.beside;
         self.ahead_bytes -= connection.noted_ahead_bytes;
         if connection.unauthenticated_ms.is_some() {

@@ -146,11 +146,11 @@ impl Worker {
             return;
         }
         let Common { state, .. } = &self.common;
-        let totals = state.totals();
-        let (cycles, busy_us) = state.loop_work();
+        let totals = state.statistics.totals();
+        let (cycles, busy_us) = state.statistics.loop_work();
         state.pace.note(Sample {
             at_ms: self.now_ms,
-            commands: state.calls().iter().sum(),
+            commands: state.statistics.calls().iter().sum(),
             bytes_read: totals.bytes_read,
             bytes_written: totals.bytes_written,
             cycles,

@@ -29,8 +29,8 @@ struct Figures {
 impl Figures {
     fn of(context: Context<'_>) -> Figures {
         let state = context.state;
-        let zero = state.stats_zero.lock().clone();
-        let totals = state.totals();
+        let zero = state.statistics.zero().clone();
+        let totals = state.statistics.totals();
         let mut engine = state.cache.stats();
         for (count, zero) in [
             (&mut engine.items_total, zero.engine.items_total),

@@ -18,8 +18,6 @@ pub(super) mod unsupported; // modules and replication, which do not exist here
 pub(super) mod latency;
 pub(super) mod debug;
 
-use std::sync::atomic::Ordering;
-
 pub(super) use self::debug::NOT_ALLOWED as DEBUG_NOT_ALLOWED;
 
 use super::call::{Call, DONE, Outcome};
@@ -29,6 +27,7 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::config::parameters::REDIS_VERSION;
 use crate::execute::context::Flow;
+use crate::observe::statistics::PeakMemory;
 
 /// TIME
 pub(super) fn time(call: &mut Call<'_>) -> Outcome {
@@ -111,16 +110,10 @@ pub(super) fn shutdown(call: &mut Call<'_>) -> Outcome {
 }
 
 /// Bytes used by items and bookkeeping, and the highest value of all queries so far.
-fn used_bytes(call: &Call<'_>, engine: &cellar_engine::Stats) -> (u64, u64) {
+fn used_bytes(call: &Call<'_>, engine: &cellar_engine::Stats) -> (u64, PeakMemory) {
     let items = engine.live_bytes + engine.dead_bytes;
     let used = items + engine.index_bytes + engine.overhead_bytes;
-    let peak = &call.context.state.used_bytes_peak;
-    // Relaxed: only reported.
-    let before = peak.fetch_max(used, Ordering::Relaxed);
-    if used > before {
-        let unix_s = call.unix_ms(call.now()) / 1_000;
-        let peak_s = &call.context.state.used_bytes_peak_unix_s;
-        peak_s.store(unix_s, Ordering::Relaxed);
-    }
-    (used, before.max(used))
+    let unix_s = || call.unix_ms(call.now()) / 1_000;
+    let statistics = &call.context.state.statistics;
+    (used, statistics.note_used_bytes(used, unix_s))
 }

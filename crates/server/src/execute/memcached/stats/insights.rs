@@ -17,7 +17,7 @@ const HOT_KEYS_MAX: usize = 20;
 /// stats mrc: the reads since the last reset, and how many would have missed at each memory size.
 pub(super) fn curve(context: Context<'_>, out: &mut Vec<u8>) {
     let state = context.state;
-    let zero = state.stats_zero.lock().curve;
+    let zero = state.statistics.zero().curve;
     let curve = state.cache.miss_ratio_curve().since(&zero);
     stat(out, "mrc:gets", curve.gets);
     let ratios = curve.miss_ratios();

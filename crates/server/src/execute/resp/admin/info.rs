@@ -23,6 +23,7 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::keyspace::compression;
 use crate::observe::counters::Totals;
 use crate::observe::counters::times::CommandTimes;
+use crate::observe::statistics::PeakMemory;
 use crate::system::process;
 
 /// Key prefixes shown of those that compression has sampled.
@@ -37,7 +38,7 @@ struct InfoFacts<'c> {
     /// The counters since the last reset.
     totals: Totals,
     used_bytes: u64,
-    peak_bytes: u64,
+    peak: PeakMemory,
 }
 
 /// A section: its name, whether it is shown unless asked for, and what writes it.
@@ -121,26 +122,29 @@ impl<'c> InfoFacts<'c> {
     fn of(call: &'c Call<'c>) -> InfoFacts<'c> {
         let state = call.context.state;
         let engine = state.cache.stats();
-        let (used_bytes, peak_bytes) = used_bytes(call, &engine);
-        let zero = state.stats_zero.lock();
+        let (used_bytes, peak) = used_bytes(call, &engine);
+        let zero = state.statistics.zero();
         let since = |now: u64, then: u64| now.saturating_sub(then);
         InfoFacts {
             call,
-            totals: state.totals().since(&zero.totals),
+            totals: state.statistics.totals().since(&zero.totals),
             engine: Stats {
                 evicted: since(engine.evicted, zero.engine.evicted),
                 expired: since(engine.expired, zero.engine.expired),
                 ..engine
             },
             used_bytes,
-            peak_bytes,
+            peak,
         }
     }
 
     /// Calls `show` for each command used since the last reset, with its name, its calls, and its
     /// statistics.
     fn each_command(&self, mut show: impl FnMut(&str, u64, &CommandTimes)) {
-        let (calls, mut times) = (self.calls(), self.call.context.state.times_since_reset());
+        let (calls, mut times) = (
+            self.calls(),
+            self.call.context.state.statistics.times_since_reset(),
+        );
         let mut show = |name: &str, verb: Verb| {
             let (calls, times) = (calls[verb as usize], times.remove(&(verb as usize)));
             if calls > 0 || times.as_ref().is_some_and(|times| times.rejected > 0) {
@@ -157,7 +161,7 @@ impl<'c> InfoFacts<'c> {
 
     /// Calls of each command since the last reset.
     fn calls(&self) -> Vec<u64> {
-        self.call.context.state.calls_since_reset()
+        self.call.context.state.statistics.calls_since_reset()
     }
 }
 
@@ -235,19 +239,16 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let InfoFacts {
         engine,
         used_bytes: used,
-        peak_bytes: peak,
+        peak,
         ..
     } = facts;
     let resident = process::resident_bytes().unwrap_or(*used);
     let overhead = engine.index_bytes + engine.overhead_bytes;
     text.bytes("used_memory", *used);
     text.bytes("used_memory_rss", resident);
-    text.bytes("used_memory_peak", *peak);
-    let state = facts.call.context.state;
-    // Relaxed: only reported.
-    let peak_s = state.used_bytes_peak_unix_s.load(Ordering::Relaxed);
-    text.field("used_memory_peak_time", peak_s);
-    text.field("used_memory_peak_perc", percent(*used, *peak));
+    text.bytes("used_memory_peak", peak.bytes);
+    text.field("used_memory_peak_time", peak.unix_s);
+    text.field("used_memory_peak_perc", percent(*used, peak.bytes));
     text.field("used_memory_overhead", overhead);
     text.field("used_memory_startup", 0);
     text.field("used_memory_dataset", engine.live_bytes);

@@ -19,7 +19,10 @@ const LINES: usize = 4;
 /// LATENCY HISTOGRAM
 pub(in crate::execute::resp) fn histogram(call: &mut Call<'_>) -> Outcome {
     let state = call.context.state;
-    let (calls, times) = (state.calls_since_reset(), state.times_since_reset());
+    let (calls, times) = (
+        state.statistics.calls_since_reset(),
+        state.statistics.times_since_reset(),
+    );
     let of = |row: &Command| {
         times
             .get(&(row.verb as usize))

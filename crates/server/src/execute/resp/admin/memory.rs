@@ -89,7 +89,7 @@ pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
     let percent =
         |part: u64, whole: u64| Figure::Share(as_f64(part) * 100.0 / as_f64(whole.max(1)));
     let figures = [
-        ("peak.allocated", bytes(peak)),
+        ("peak.allocated", bytes(peak.bytes)),
         ("total.allocated", bytes(used)),
         ("startup.allocated", bytes(0)),
         ("replication.backlog", bytes(0)),
@@ -107,7 +107,7 @@ pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
         ),
         ("dataset.bytes", bytes(engine.live_bytes)),
         ("dataset.percentage", percent(engine.live_bytes, used)),
-        ("peak.percentage", percent(used, peak)),
+        ("peak.percentage", percent(used, peak.bytes)),
         ("reclaimable.bytes", bytes(engine.dead_bytes)),
         ("overdue.bytes", bytes(engine.overdue_bytes)),
         ("allocator.allocated", bytes(used)),

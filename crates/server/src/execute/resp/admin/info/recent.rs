@@ -24,7 +24,7 @@ pub(super) fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
 /// The last fields of the section of statistics.
 pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
-    let ((cycles, busy_us), rates) = (state.loop_work(), state.pace.rates());
+    let ((cycles, busy_us), rates) = (state.statistics.loop_work(), state.pace.rates());
     let mut command_us = 0;
     facts.each_command(|_, calls, times| command_us += times.total_us(calls));
     // Busy microseconds per second, divided by the iterations per second.
@@ -51,7 +51,7 @@ pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
 
 /// The last fields of the section of the processor.
 pub(super) fn cpu(facts: &InfoFacts<'_>, text: &mut InfoText) {
-    let (_, us) = facts.call.context.state.loop_work();
+    let (_, us) = facts.call.context.state.statistics.loop_work();
     let time = format_args!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     text.field("used_active_time_main_thread", time);
 }
