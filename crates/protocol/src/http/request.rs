@@ -190,13 +190,6 @@ impl<'a> Request<'a> {
             found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
         })
     }
-
-    /// Whether the connection serves no further request.
-    #[inline]
-    #[must_use]
-    pub fn ends_connection(&self) -> bool {
-        self.marks.has(Mark::Close)
-    }
 }
 
 /// A request that outlives the bytes it was decoded from, until its body is there.

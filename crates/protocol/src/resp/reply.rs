@@ -94,12 +94,6 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// A whole number as a bulk string.
-    #[inline]
-    pub fn bulk_integer(&mut self, number: i64) {
-        self.bulk(itoa::Buffer::new().format(number));
-    }
-
     /// Nothing, where a string could be.
     #[inline]
     pub fn null(&mut self) {
@@ -259,11 +253,6 @@ mod tests {
             |reply| reply.bulk(b"a\r\n"),
             "$3\r\na\r\n\r\n",
             "$3\r\na\r\n\r\n",
-        );
-        check(
-            |reply| reply.bulk_integer(42),
-            "$2\r\n42\r\n",
-            "$2\r\n42\r\n",
         );
         check(|reply| reply.array(0), "*0\r\n", "*0\r\n");
     }
