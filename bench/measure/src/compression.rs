@@ -33,8 +33,8 @@ const PARTS: u64 = 8;
 const WARMING: u64 = 10;
 /// At a greater depth at most so many times the requests are measured.
 const DEEPER_MAX: u64 = 8;
-/// So many times the measured requests are sent at fixed times: a p99.9 needs 100 batches beyond it,
-/// and so 3.2 million requests.
+/// So many times the measured requests are sent at fixed times: a p99.9 needs 100 batches beyond
+/// it, and so 3.2 million requests.
 const PACED: u64 = 16;
 /// Time in which a server comes to rest.
 const REST_S_MAX: u64 = 60;
