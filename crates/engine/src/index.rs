@@ -344,35 +344,36 @@ impl Index {
     /// The address that put this entry into `bucket`, as far as it is known: all bits a table of
     /// the largest size would use.
     fn address_here(&self, bucket: usize, word: u64) -> u64 {
-        let level = self.table.level_min;
-        let tag = word >> TAG_SHIFT;
-        let low_mask = (1 << level) - 1;
-        let pattern = self.table.pattern(tag);
-        // Of the bucket's number only the bits that the smallest table has are taken: how many more
-        // it shows depends on the table's size now, and the tag has all of those.
-        let growth = (tag & ((1 << GROWTH_BITS) - 1)) << level;
-        let low = bucket as u64 & low_mask;
-        if word & PARTNER == 0 {
-            growth | low
-        } else {
-            (growth ^ (pattern & !low_mask)) | low
+        let (address, upper) = self.stored_address(bucket, word);
+        match word & PARTNER {
+            0 => address,
+            _ => address ^ (self.table.pattern(word >> TAG_SHIFT) & upper),
         }
     }
 
+    /// The bucket of this entry's other address: that of the one here, xor the pattern.
     fn other_bucket(&self, shape: Shape, bucket: usize, word: u64) -> usize {
-        let level = self.table.level_min;
-        let tag = word >> TAG_SHIFT;
-        let low_mask = (1 << level) - 1;
-        let growth = (tag & ((1 << GROWTH_BITS) - 1)) << level;
-        // The address here xor the pattern, see `address_here`: of an entry that is away, the
-        // pattern's upper bits cancel out.
-        let mask = if word & PARTNER == 0 {
-            u64::MAX
-        } else {
-            low_mask
+        let (address, upper) = self.stored_address(bucket, word);
+        let pattern = self.table.pattern(word >> TAG_SHIFT);
+        // Of an entry that is away, the pattern's upper bits cancel out.
+        let pattern = match word & PARTNER {
+            0 => pattern,
+            _ => pattern & !upper,
         };
-        let pattern = self.table.pattern(tag) & mask;
-        shape.bucket((growth | bucket as u64 & low_mask) ^ pattern)
+        shape.bucket(address ^ pattern)
+    }
+
+    /// What bucket and tag tell of an entry's address here: the upper bits, of which the mask is
+    /// returned too, are those of its home.
+    ///
+    /// Of the bucket's number only the bits that the smallest table has are taken: how many more it
+    /// shows depends on the table's size now, and the tag has all of those.
+    #[inline]
+    fn stored_address(&self, bucket: usize, word: u64) -> (u64, u64) {
+        let level = self.table.level_min;
+        let growth = (word >> TAG_SHIFT) & ((1 << GROWTH_BITS) - 1);
+        let lower = (1 << level) - 1;
+        (growth << level | bucket as u64 & lower, !lower)
     }
 
     /// Whether the table is so full that it should grow by a bucket.
