@@ -444,7 +444,7 @@ impl<'v> Set<'v> {
         match &mut self.held {
             Held::Plain(members) => members.remove(member, place),
             Held::Timed(hash) => _ = hash.remove(member),
-            Held::Integers(_) => {}
+            Held::Integers(_) => unreachable!("removed above"),
         }
         true
     }

@@ -297,7 +297,7 @@ impl WallClock {
     }
 
     /// Unix time in microseconds when the engine's clock shows `now`, or later if the machine's
-    /// clock has advanced since and the engine's is not held.
+    /// clock has advanced since and no [`LoopClock::hold`] keeps the engine's.
     #[must_use]
     pub fn unix_us(&self, now: Instant) -> u64 {
         let us = match HELD_US.get() {
