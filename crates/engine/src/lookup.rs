@@ -36,12 +36,7 @@ impl Shard {
             self.find_to_read(key, now)
         };
         let Some(located) = located else {
-            return match lookup.vivify {
-                Some(deadline) => self
-                    .vivify(key, lookup, deadline, lease_ms, now, read)
-                    .map(Some),
-                None => Ok(None),
-            };
+            return self.miss(key, lookup, lease_ms, now, read);
         };
         let before = self.store.spec_of(&located);
         if before.kind != Kind::STRING {
@@ -70,7 +65,7 @@ impl Shard {
             after.access_s = Some((now.0 / 1000).saturating_sub(idle_s) as u32);
         }
         let Some(located) = self.rewrite(key, located, &before, &after, now)? else {
-            return Ok(None);
+            return self.miss(key, lookup, lease_ms, now, read);
         };
         if let Some(deadline) = lookup.touch {
             self.watch
@@ -124,6 +119,8 @@ impl Shard {
     }
 
     /// Makes the stored header say `after` instead of `before`, in place where it has the fields.
+    ///
+    /// `None` if it does not have them, and making space for the item elsewhere evicted it.
     fn rewrite(
         &mut self,
         key: Key<'_>,
@@ -139,6 +136,22 @@ impl Shard {
             Some(amended) => Ok(Some(amended)),
             None => self.put(key, Some(located), after, Content::Old, now),
         }
+    }
+
+    /// Answers a lookup that finds no item.
+    fn miss<R>(
+        &mut self,
+        key: Key<'_>,
+        lookup: &Lookup,
+        lease_ms: u64,
+        now: Instant,
+        read: impl FnOnce(Found<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let Some(deadline) = lookup.vivify else {
+            return Ok(None);
+        };
+        self.vivify(key, lookup, deadline, lease_ms, now, read)
+            .map(Some)
     }
 
     /// Stores the empty item as a placeholder for a value that the caller computes.

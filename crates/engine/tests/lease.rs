@@ -229,3 +229,31 @@ fn what_is_no_string_has_no_leases_and_is_not_looked_up() {
     assert_eq!(timed.look(lookup), None);
     assert_eq!(timed.get("key").as_deref(), Some(&b"fields"[..]));
 }
+
+/// An item that gets a deadline, a version or a lease is stored again, and making space for it may
+/// evict it. Its client then gets a placeholder and a lease, as for any other miss.
+#[test]
+fn an_item_that_is_evicted_for_its_longer_header_is_a_miss_with_a_lease() {
+    let mut placeholders = 0;
+    for fillers in 0..400 {
+        let timed = timed();
+        timed.set("key", &[1; 700_000], None).unwrap();
+        for filler in 0..fillers {
+            let filler = format!("filler {filler}");
+            timed.set(&filler, &[2; 5_000], None).unwrap();
+        }
+        let lookup = Lookup {
+            idle: true,
+            ..timed.vivify()
+        };
+        // A look that is not counted as a use.
+        let key = timed.cache.key(b"key").unwrap();
+        let was_there = timed.cache.facts(key, |_| ()).is_some();
+        let (lease, _) = timed.look(lookup).expect("a miss leaves a placeholder");
+        if was_there && lease == WON {
+            assert_eq!(timed.get("key").as_deref(), Some(&b""[..]));
+            placeholders += 1;
+        }
+    }
+    assert!(placeholders > 0, "none was evicted for itself");
+}

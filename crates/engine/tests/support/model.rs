@@ -16,6 +16,18 @@ pub(crate) struct Entry {
     pub(crate) fetched: bool,
 }
 
+impl Entry {
+    /// What a lookup leaves for the value that its client computes.
+    pub(crate) fn placeholder(deadline_ms: u64, version: u64, lease_until_ms: u64) -> Entry {
+        Entry {
+            deadline_ms: Some(deadline_ms),
+            version,
+            lease_until_ms,
+            ..Entry::default()
+        }
+    }
+}
+
 /// Items by key, and the time.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
