@@ -234,7 +234,8 @@ fn in_model(space: Space, key: &[u8]) -> Vec<u8> {
 #[derive(Default)]
 struct Mirror {
     keys: Mutex<HashSet<Vec<u8>>>,
-    /// The last change.
+    /// The last change that an operation made. Reclaiming memory goes on after that, and tells of
+    /// other items.
     last: Mutex<Option<(Vec<u8>, Happened)>>,
     /// Whether one flush may have been told of several times.
     is_blurred: AtomicBool,
@@ -260,7 +261,9 @@ impl Observer for Mirror {
         };
         let is_blurred = self.is_blurred.load(Ordering::Relaxed);
         assert!(was_there || is_blurred, "{happened:?} of nothing");
-        *self.last.lock().unwrap() = Some((key, happened));
+        if !matches!(happened, Happened::Expired | Happened::Evicted) {
+            *self.last.lock().unwrap() = Some((key, happened));
+        }
     }
 
     fn flushed(&self, space: Option<Space>) {
@@ -478,7 +481,7 @@ impl Pair {
         assert_eq!(found, expected);
     }
 
-    /// The last thing the observer heard of is this.
+    /// The last change that the observer heard of is this.
     fn heard(&self, key: &[u8], happened: Happened) {
         let last = self.mirror.last.lock().unwrap().clone();
         assert_eq!(last, Some((key.to_vec(), happened)));
