@@ -27,7 +27,7 @@ const RECLAIMABLE_PPM: u64 = 45_000;
 const WORTH_SHARE: usize = 32;
 /// In what time the segments would be emptied that are too many, at the pace of the next one: the
 /// excess falls by two thirds in that time. And the longest pause between two of them.
-const RECLAIMED_WITHIN_MS: u64 = 2_000;
+const RECLAIMED_WITHIN_MS: u64 = 1_250;
 const RECLAIM_PAUSE_MS: u64 = 500;
 
 /// The part of a segment, as a divisor, from which on its unused end is worth moving its items.

@@ -19,8 +19,11 @@ use crate::evict::background::ENTRIES_PER_TICK;
 use crate::expire::Excess;
 use crate::store::SumBudget;
 
-/// Pause between two steps when there was something to do, now or shortly before.
+/// Pause between two steps while there is something to do.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
+/// Shortest pause when there is nothing to do. Waking the thread costs as much as moving dozens of
+/// items.
+const IDLE_PAUSE: Duration = Duration::from_millis(10);
 /// Pause while a segment is partly emptied: its moved items take memory twice until it is empty.
 const EMPTYING_PAUSE: Duration = Duration::from_micros(100);
 /// Shortest pause, while very many items are expired: a step in four shards takes some 40 us.
@@ -197,7 +200,7 @@ impl Maintenance {
     /// before the next.
     pub fn step(&mut self, cache: &Cache) -> Duration {
         let waiting = cache.maintain();
-        let mut pause = (self.quiet / PAUSE_SHARE).clamp(SHORT_PAUSE, Maintenance::PAUSE);
+        let mut pause = (self.quiet / PAUSE_SHARE).clamp(IDLE_PAUSE, Maintenance::PAUSE);
         if waiting.is_any {
             (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
             pause = waiting.pause(cache.shards.len());
