@@ -94,7 +94,8 @@ pub(crate) unsafe fn equal(at: *const u8, bytes: &[u8]) -> bool {
             unsafe { load(at) & mask == u64::from_le_bytes(padded) }
         }
         8..=16 => differ(0) | differ(len - 8) == 0,
-        17..=32 => differ(0) | differ(8) | differ(len - 16) | differ(len - 8) == 0,
+        // SAFETY: sixteen bytes from both positions lie inside both ranges.
+        17..=32 => unsafe { imp::equal_twice_16(at, bytes.as_ptr(), len - 16) },
         _ => {
             let mut positions = (0..len - 8).step_by(8);
             positions.all(|position| differ(position) == 0) && differ(len - 8) == 0
@@ -119,6 +120,9 @@ unsafe fn differ(at: *const u8, bytes: *const u8, position: usize) -> u64 {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod words {
     use std::arch::asm;
+    use std::arch::x86_64::{
+        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8,
+    };
     use std::mem::MaybeUninit;
 
     use super::STRING_BYTES_MIN;
@@ -132,6 +136,22 @@ mod words {
                 options(nostack, preserves_flags, readonly));
         }
         word
+    }
+
+    /// Whether sixteen bytes of two ranges are the same, and sixteen from another position on.
+    #[inline(always)]
+    pub(super) unsafe fn equal_twice_16(at: *const u8, bytes: *const u8, other: usize) -> bool {
+        // SAFETY: all moves read inside the two ranges, by the caller; every x86-64 processor has
+        // these instructions.
+        unsafe {
+            let same = |position: usize| {
+                let word: __m128i;
+                asm!("movups {word}, xmmword ptr [{at}]", at = in(reg) at.add(position),
+                    word = out(xmm_reg) word, options(nostack, preserves_flags, readonly));
+                _mm_cmpeq_epi8(word, _mm_loadu_si128(bytes.add(position).cast()))
+            };
+            _mm_movemask_epi8(_mm_and_si128(same(0), same(other))) == 0xffff
+        }
     }
 
     #[inline]
@@ -294,6 +314,15 @@ mod bytes {
             // SAFETY: one of the eight bytes of the caller's promise.
             word << 8 | u64::from(unsafe { byte(at.add(position)) }.load(Ordering::Relaxed))
         })
+    }
+
+    pub(super) unsafe fn equal_twice_16(at: *const u8, bytes: *const u8, other: usize) -> bool {
+        // Relaxed: see the module.
+        // SAFETY: by the caller's promise.
+        let is_same = |position| unsafe {
+            byte(at.add(position)).load(Ordering::Relaxed) == *bytes.add(position)
+        };
+        (0..16).chain(other..other + 16).all(is_same)
     }
 
     pub(super) unsafe fn store(word: u64, to: *mut u8) {

@@ -167,13 +167,19 @@ impl Hits {
     }
 }
 
-/// Whether the read behind so many others counts for its key's heat: one in [`GAP_MEAN`], in an
-/// order without a rhythm.
+/// Which of the reads behind so many others counts for its key's heat, if that is one of the next
+/// [`GAP_MEAN`]: each of them with the same chance, in an order without a rhythm.
 #[inline]
-fn counts_for_heat(before: u64) -> bool {
+fn next_for_heat(before: u64) -> u32 {
     const _: () = assert!(GAP_MEAN.is_power_of_two(), "a mask is taken of it");
     let mixed = before.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 40) & u64::from(GAP_MEAN - 1) == 0
+    (mixed >> 40) as u32 & (GAP_MEAN - 1)
+}
+
+/// Whether the read behind so many others counts for its key's heat: one in [`GAP_MEAN`].
+#[inline]
+fn counts_for_heat(before: u64) -> bool {
+    next_for_heat(before) == 0
 }
 
 impl Cache {
@@ -248,12 +254,15 @@ impl Cache {
         (now, first, reads): (Instant, usize, &mut impl GroupRead),
     ) {
         let mut hit = 0_u32;
-        for (position, ((&key, hint), &hinted)) in keys.iter().zip(hints).zip(hinted).enumerate() {
-            let (cell, key) = (&self.shards[hint.shard as usize], key.hinted_at(hinted));
-            if key.space() == Space::MAIN && reads.read_copied(first + position, key, (cell, now)) {
+        for (position, ((key, hint), &hinted)) in keys.iter().zip(hints).zip(hinted).enumerate() {
+            let cell = &self.shards[hint.shard as usize];
+            let ahead = key.hinted_at(hinted);
+            if key.space() == Space::MAIN && reads.read_copied(first + position, ahead, (cell, now))
+            {
                 hit |= 1 << position;
                 continue;
             }
+            // By reference: a copy for this rare case would be made for each key.
             let mut show = |item: Option<Item<'_>>| reads.take(first + position, item);
             if self.read_apart(cell, key, snapshot.as_deref_mut(), now, &mut show) {
                 hit |= 1 << position;
@@ -264,8 +273,9 @@ impl Cache {
             return;
         }
         let before = self.insights.hits().add(u64::from(hits));
-        // One of the group at most: of a few dozen reads seldom two count.
-        if let Some(nth) = (0..hits).find(|&nth| counts_for_heat(before + u64::from(nth))) {
+        // One of the group at most, which has fewer keys than reads to the next one that counts.
+        let nth = next_for_heat(before);
+        if nth < hits {
             (0..nth).for_each(|_| hit &= hit - 1);
             let key = keys[hit.trailing_zeros() as usize];
             self.shards.cell(key).count_heat(key, now);
@@ -278,11 +288,12 @@ impl Cache {
     fn read_apart(
         &self,
         cell: &ShardCell,
-        key: Key<'_>,
+        key: &Key<'_>,
         snapshot: Option<&mut Snapshot<'_>>,
         now: Instant,
         show: &mut dyn FnMut(Option<Item<'_>>),
     ) -> bool {
+        let key = *key;
         if key.space() == Space::MAIN
             && cell
                 .read_optimistic(key, now, |item| show(Some(item)))
@@ -502,6 +513,24 @@ mod tests {
         cell.count_heat(key, cache.now());
         assert_eq!(cache.hottest_keys(1)[0].key, b"key");
         drop(shard);
+    }
+
+    #[test]
+    fn each_read_of_a_group_counts_for_heat_with_the_same_chance() {
+        const GROUPS: [u32; 4] = [32, 32, 32, 4];
+        let (mut before, mut counted) = (0, [0_u32; 32]);
+        for hits in GROUPS.into_iter().cycle().take(100_000) {
+            let nth = next_for_heat(before);
+            if nth < hits {
+                counted[nth as usize] += 1;
+            }
+            before += u64::from(hits);
+        }
+        let (all, few) = (100_000 / GAP_MEAN, 75_000 / GAP_MEAN);
+        for (nth, count) in counted.into_iter().enumerate() {
+            let expected = if nth < 4 { all } else { few };
+            assert!(count.abs_diff(expected) < expected / 10, "{counted:?}");
+        }
     }
 
     #[test]
