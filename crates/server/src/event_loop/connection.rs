@@ -25,7 +25,7 @@ use crate::clients::waiters::Waiter;
 use crate::config::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use crate::execute::{Context, Flow, Link, Unfinished};
 use crate::net::mailbox::ClientSetup;
-use crate::net::output::Output;
+use crate::net::output::{Allocated, Output};
 use crate::net::stream::Stream;
 use crate::state::State;
 use crate::system::poller::Interest;
@@ -129,7 +129,7 @@ pub(crate) struct Connection {
 /// Memory that a thread and a reply held when the execution of a command, or its next step, began.
 pub(crate) struct CommandStart {
     held: HeldMark,
-    reply_bytes: usize,
+    reply: Allocated,
     reply_pins: usize,
 }
 
@@ -308,7 +308,7 @@ impl Connection {
     pub(crate) fn mark_start(&self) -> CommandStart {
         CommandStart {
             held: HeldMark::now(),
-            reply_bytes: self.output.allocated_bytes(),
+            reply: self.output.allocated(),
             reply_pins: self.output.pinned_bytes(),
         }
     }
@@ -321,7 +321,7 @@ impl Connection {
             return;
         }
         let growth = |now: usize, then: usize| now.cast_signed() - then.cast_signed();
-        let reply = growth(self.output.allocated_bytes(), start.reply_bytes);
+        let reply = growth(self.output.allocated().bytes(), start.reply.bytes());
         let heap = start.held.growth() - reply;
         self.unfinished_bytes = self.unfinished_bytes.saturating_add_signed(heap);
         let reply = growth(self.output.pinned_bytes(), start.reply_pins);

@@ -384,7 +384,7 @@ impl<'s> Context<'s> {
         protocol: Protocol,
         database: u32,
     ) -> Deadline {
-        let now = self.cache().now();
+        let now = || self.cache().now();
         self.state.default_ttls.deadline(protocol, database, now)
     }
 

@@ -193,7 +193,8 @@ fn decode_text<'a>(
 ) -> Used {
     let (task, used) = match codec::decode(input, limits) {
         Decoded::Incomplete => return None,
-        Decoded::Request { request, used } => {
+        // By reference: it is moved once then, to where its task goes.
+        Decoded::Request { ref request, used } => {
             let stores = matches!(request, codec::Request::Store(_));
             let prepared = prepare(request, state);
             found.found(DecodedTask {
@@ -462,9 +463,12 @@ impl<'a> Prepared<'a> {
 
 /// Hashes the request's key, once.
 #[inline]
-fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
+fn prepare<'a>(request: &Request<'a>, state: &State) -> Prepared<'a> {
     let key = request.plain_key().and_then(|bytes| state.key(bytes).ok());
-    Prepared { request, key }
+    Prepared {
+        request: *request,
+        key,
+    }
 }
 
 /// Runs a request, with the probable position of its item from a hint, and appends its reply.

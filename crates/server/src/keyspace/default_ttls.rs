@@ -49,11 +49,16 @@ impl DefaultTtls {
     /// If clients of this protocol see no database with this number.
     #[inline]
     #[must_use]
-    pub fn deadline(&self, protocol: Protocol, database: u32, now: Instant) -> Deadline {
+    pub fn deadline(
+        &self,
+        protocol: Protocol,
+        database: u32,
+        now: impl FnOnce() -> Instant,
+    ) -> Deadline {
         // Relaxed: the number stands alone.
         match self.0[protocol as usize][database as usize].load(Ordering::Relaxed) {
             0 => Deadline::NEVER,
-            ttl_ms => now.plus_ms(ttl_ms),
+            ttl_ms => now().plus_ms(ttl_ms),
         }
     }
 }

@@ -31,6 +31,21 @@ pub const WRITE_BYTES_MAX: usize = 2 << 20;
 /// Pieces handed to the system in one call.
 const PIECES_MAX: usize = 2 * WAITING_VALUES_MAX + 1;
 
+/// What the buffers of a reply have of the heap.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocated {
+    buffer_bytes: usize,
+    values: usize,
+}
+
+impl Allocated {
+    /// In bytes; only what is rare needs them.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        self.buffer_bytes + self.values * size_of::<Pinned>()
+    }
+}
+
 /// A value being sent, after the first `at` reply bytes.
 #[derive(Debug)]
 struct Pinned {
@@ -221,11 +236,14 @@ impl Output {
         buffer.max(self.bytes.len()) + self.values.capacity() * size_of::<Pinned>()
     }
 
-    /// Bytes that its buffers have of the heap.
+    /// What its buffers have of the heap.
     #[inline]
     #[must_use]
-    pub fn allocated_bytes(&self) -> usize {
-        self.bytes.capacity() + self.values.capacity() * size_of::<Pinned>()
+    pub fn allocated(&self) -> Allocated {
+        Allocated {
+            buffer_bytes: self.bytes.capacity(),
+            values: self.values.capacity(),
+        }
     }
 
     /// Gives an output without a buffer one from `spares`.

@@ -84,11 +84,11 @@ impl<W: Work> Steps<W> {
     /// # Errors
     /// If more is gathered than one client may have, and no part of the reply is written.
     fn step(&mut self, context: Context<'_>, output: &mut Output) -> Result<Progress, Failure> {
-        let (held, allocated) = (HeldMark::now(), output.allocated_bytes());
+        let (held, allocated) = (HeldMark::now(), output.allocated().bytes());
         let length = output.bytes().len();
         let step = self.work.step(context, output);
         self.has_replied |= output.bytes().len() > length;
-        let reply = output.allocated_bytes().cast_signed() - allocated.cast_signed();
+        let reply = output.allocated().bytes().cast_signed() - allocated.cast_signed();
         self.gathered_bytes += held.growth() - reply;
         let most = context.state.budget.bytes_max() / 2;
         if step == Progress::More && !self.has_replied && self.gathered() > most {
