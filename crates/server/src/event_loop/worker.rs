@@ -84,16 +84,8 @@ pub(crate) struct Worker {
     calls: Vec<u64>,
     /// Empty reply buffers.
     spares: Vec<Vec<u8>>,
-    /// Memory that all its connections hold outside of the cache, and that sum at the last budget
-    /// check.
-    held_bytes: usize,
-    looked_at_bytes: usize,
-    /// Growth of connections since the last check of their pending teardowns.
-    grown_bytes: usize,
-    /// The part of it that unauthenticated connections hold.
-    unauthenticated_bytes: usize,
-    /// The part of it that was read ahead of replies.
-    ahead_bytes: usize,
+    /// What its connections hold.
+    held: held::LoopHeld,
     /// Connections that wait for memory to read more ahead.
     ahead_queue: read_ahead::AheadQueue,
     /// Log reports: refused pipelines, and clients that stopped within a request or a reply.
@@ -109,7 +101,7 @@ pub(crate) struct Worker {
     /// Inboxes that may still be emptied in this iteration.
     deliveries_left: usize,
     timers: timers::Timers,
-    wait_times: blocked::WaitTimes,
+    waits: blocked::Waits,
     handing_over: hand_over::HandingOver,
     teardowns: teardown::Teardowns,
 }
@@ -134,11 +126,7 @@ impl Worker {
             batch: Batch::new(),
             calls: Vec::new(),
             spares: Vec::new(),
-            held_bytes: 0,
-            looked_at_bytes: 0,
-            grown_bytes: 0,
-            unauthenticated_bytes: 0,
-            ahead_bytes: 0,
+            held: held::LoopHeld::new(Arc::clone(&common.state.budget), index),
             ahead_queue: read_ahead::AheadQueue::default(),
             pipeline_report: timers::Report::default(),
             slow_report: timers::Report::default(),
@@ -148,9 +136,9 @@ impl Worker {
             began_us: 0,
             deliveries_left: DELIVERIES_MAX,
             timers: timers::Timers::starting_at(now_ms),
-            wait_times: blocked::WaitTimes::default(),
+            waits: blocked::Waits::new(Arc::clone(&common.state), index),
             handing_over: hand_over::HandingOver::default(),
-            teardowns: teardown::Teardowns::default(),
+            teardowns: teardown::Teardowns::new(Arc::clone(&common.state), index),
             common,
         })
     }
@@ -161,7 +149,7 @@ impl Worker {
     /// The system's, when waiting for sockets fails, which it does not.
     pub(crate) fn run(mut self) -> Result<(), Errno> {
         mark_waits_in(self.common.state.exclusive_lock.claim_mark(self.index));
-        while !self.is_done() {
+        while !self.timers.is_done(self.table.len(), self.now_ms) {
             let timeout_ms = self.wait_ms();
             let count = self.poller.wait(timeout_ms)?;
             self.counters.pulse.beat();
@@ -186,7 +174,7 @@ impl Worker {
                 self.note_turn();
             }
             self.run_timers();
-            self.take_apart();
+            self.teardowns.take_apart();
             if self.handing_over.is_under_way() {
                 self.go_on_handing_over();
             }
@@ -203,12 +191,12 @@ impl Worker {
         if !is_idle || is_ready || !self.teardowns.is_empty() {
             return 0;
         }
-        let waits_ms = self.wait_times.wait_ms(self.now_ms);
+        let waits_ms = self.waits.wait_ms(self.now_ms);
         let waits_ms = u32::try_from(waits_ms).unwrap_or(u32::MAX);
         self.timers
             .wait_ms(self.now_ms)
             .min(waits_ms)
-            .min(self.pause_left_ms())
+            .min(self.waiting.wait_ms(&self.common.state.pause, self.now_ms))
             .min(self.ahead_queue.wait_ms(self.now_ms))
             .min(self.handing_over.wait_ms())
     }
@@ -252,7 +240,7 @@ impl Worker {
         if ready.writable && connection.blocked {
             self.flush(slot);
         }
-        if self.is_to_line_up(slot) {
+        if self.table.mark_queued(slot) {
             self.run_queue.push_fresh(slot);
         }
     }
@@ -260,19 +248,9 @@ impl Worker {
     /// Queues a connection that has something left to do.
     #[inline]
     fn enqueue(&mut self, slot: u32) {
-        if self.is_to_line_up(slot) {
+        if self.table.mark_queued(slot) {
             self.run_queue.push(slot);
         }
-    }
-
-    /// Whether a connection has something to do and is not queued yet; marks it as queued.
-    #[inline]
-    fn is_to_line_up(&mut self, slot: u32) -> bool {
-        self.table.get_mut(slot).is_some_and(|connection| {
-            let is_new = !connection.queued && connection.has_work();
-            connection.queued |= is_new;
-            is_new
-        })
     }
 
     /// Takes over new connections, and notices the drain.
@@ -293,7 +271,7 @@ impl Worker {
             self.evict_clients();
         }
         self.note_handover();
-        if self.mailbox().is_draining() && !self.is_draining() {
+        if self.mailbox().is_draining() && !self.timers.is_draining() {
             self.begin_drain();
         }
     }
@@ -330,7 +308,7 @@ impl Worker {
         self.table.fill(connection);
         self.note_unauthenticated(slot);
         self.counters.load.note_opened(protocol);
-        if self.is_draining() {
+        if self.timers.is_draining() {
             self.begin_ending(slot);
         } else if self.handing_over.is_under_way() {
             self.hand_over(slot);
@@ -430,7 +408,7 @@ impl Worker {
         // A reply written in this iteration is not counted yet.
         self.note_held(slot);
         if let Some(connection) = self.take_out(slot) {
-            self.tear_down(connection);
+            self.teardowns.add(connection);
         }
     }
 
@@ -443,7 +421,7 @@ impl Worker {
         }
         self.forget_held(&connection);
         if connection.noted_ahead_bytes > 0 {
-            self.release_ahead(token);
+            self.held.release_ahead(token);
         }
         if let Some(number) = connection.unauthenticated.take() {
             self.common.state.unauthenticated.leave(number);
@@ -452,7 +430,7 @@ impl Worker {
         self.counters.load.note_closed(protocol);
         connection.link.end(&self.common.state);
         if let Some(waiter) = &connection.waiter {
-            self.dismiss_waiter(waiter);
+            self.waits.dismiss(waiter);
         }
         self.forget();
         Some(connection)

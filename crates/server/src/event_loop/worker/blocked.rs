@@ -12,19 +12,31 @@ use std::sync::Arc;
 use super::Worker;
 use crate::clients::waiters::{WaitEnd, Waiter};
 use crate::execute::{Context, serve};
+use crate::state::State;
 
 /// Waits that one iteration ends at their time-out, and the keys of these waits.
 const ENDS_MAX: usize = 256;
 const ENDED_KEYS_MAX: usize = 4_096;
 
-/// The time-outs of blocked connections, in engine milliseconds.
-#[derive(Debug, Default)]
-pub(super) struct WaitTimes {
-    /// Slots, by the moment and the waiter's number.
+/// The waits of a loop's blocked connections.
+pub(super) struct Waits {
+    state: Arc<State>,
+    /// The loop's index.
+    index: usize,
+    /// Slots, by the moment of the time-out in engine milliseconds and the waiter's number.
     slots: BTreeMap<(u64, u64), u32>,
 }
 
-impl WaitTimes {
+impl Waits {
+    /// None yet, for the loop with this index.
+    pub(super) fn new(state: Arc<State>, index: usize) -> Waits {
+        Waits {
+            state,
+            index,
+            slots: BTreeMap::new(),
+        }
+    }
+
     fn add(&mut self, waiter: &Waiter, slot: u32) {
         if let Some(until_ms) = waiter.request.until_ms {
             self.slots.insert((until_ms, waiter.number), slot);
@@ -51,13 +63,34 @@ impl WaitTimes {
         let (&(until_ms, _), &slot) = self.slots.first_key_value()?;
         (until_ms < now_ms).then_some(slot)
     }
+
+    /// Removes a waiter from the queues of its keys.
+    fn forget(&mut self, waiter: &Arc<Waiter>) {
+        self.remove(waiter);
+        let _pass = self.state.exclusive_lock.enter(self.index);
+        self.state.observer.unwait(waiter);
+    }
+
+    /// The same, but leaves its entries in the queues of its keys, where they are ignored.
+    pub(super) fn dismiss(&mut self, waiter: &Waiter) {
+        self.remove(waiter);
+        let _pass = self.state.exclusive_lock.enter(self.index);
+        self.state.observer.dismiss(waiter);
+    }
+
+    /// Ends a wait at its time-out, unless it was answered.
+    fn time_out(&mut self, waiter: &Arc<Waiter>) {
+        self.remove(waiter);
+        let _pass = self.state.exclusive_lock.enter(self.index);
+        self.state.observer.end_wait(waiter, WaitEnd::TimeOut);
+    }
 }
 
 impl Worker {
     /// Blocks a connection whose command waits.
     #[cold]
     pub(super) fn rest(&mut self, slot: u32) {
-        let is_draining = self.is_draining();
+        let is_draining = self.timers.is_draining();
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
@@ -65,7 +98,7 @@ impl Worker {
             return;
         };
         connection.is_parked = true;
-        self.wait_times.add(waiter, slot);
+        self.waits.add(waiter, slot);
         if connection.stream.is_leaving() {
             self.close(slot);
         } else if is_draining {
@@ -86,27 +119,13 @@ impl Worker {
         let (Some(Some(answer)), Some(waiter)) = (answer, &connection.waiter) else {
             return;
         };
-        self.wait_times.remove(waiter);
+        self.waits.remove(waiter);
         connection.waiter = None;
         connection.is_parked = false;
         connection.active_ms = self.now_ms;
         connection.output.borrow_buffer(&mut self.spares);
         connection.output.bytes().extend_from_slice(&answer);
         self.line_up(slot);
-    }
-
-    /// Removes a waiter from the queues of its keys; returns whether it was still waiting.
-    pub(super) fn forget_waiter(&mut self, waiter: &Arc<Waiter>) -> bool {
-        self.wait_times.remove(waiter);
-        let _pass = self.common.state.exclusive_lock.enter(self.index);
-        self.common.state.observer.unwait(waiter)
-    }
-
-    /// The same, but leaves its entries in the queues of its keys, where they are ignored.
-    pub(super) fn dismiss_waiter(&mut self, waiter: &Waiter) {
-        self.wait_times.remove(waiter);
-        let _pass = self.common.state.exclusive_lock.enter(self.index);
-        self.common.state.observer.dismiss(waiter);
     }
 
     /// Ends a blocked connection: it is answered only if another client has served it already.
@@ -118,7 +137,7 @@ impl Worker {
         let Some(waiter) = connection.waiter.take() else {
             return;
         };
-        self.forget_waiter(&waiter);
+        self.waits.forget(&waiter);
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
@@ -135,7 +154,7 @@ impl Worker {
     pub(super) fn end_waits(&mut self) {
         let mut keys = 0;
         for _ in 0..ENDS_MAX {
-            let Some(slot) = self.wait_times.due(self.now_ms) else {
+            let Some(slot) = self.waits.due(self.now_ms) else {
                 return;
             };
             keys += self.time_out_wait(slot);
@@ -152,11 +171,7 @@ impl Worker {
         let Some(waiter) = connection.and_then(|connection| connection.waiter.clone()) else {
             return 0;
         };
-        self.wait_times.remove(&waiter);
-        let pass = self.common.state.exclusive_lock.enter(self.index);
-        let observer = &self.common.state.observer;
-        observer.end_wait(&waiter, WaitEnd::TimeOut);
-        drop(pass);
+        self.waits.time_out(&waiter);
         // By whomever it was answered.
         self.take_answer(slot);
         waiter.request.keys.len()

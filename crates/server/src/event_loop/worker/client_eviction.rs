@@ -1,6 +1,6 @@
 //! Client eviction: closes connections when clients hold too much memory.
 //!
-//! A loop checks the budget when its connections have grown by [`LOOK_BYTES`]. The loop that finds
+//! A loop checks the budget when its connections have grown enough ([`held`](super::held)). The loop that finds
 //! it exceeded wakes the others, and each loop above its part closes its largest connections in
 //! this order: unauthenticated ones; connections without progress for [`STALLED_MS`], so that a
 //! client in the middle of a long request or reply outlasts those that only hold memory; all
@@ -13,8 +13,6 @@ use super::Worker;
 use crate::event_loop::connection::Connection;
 use crate::execute::{Context, Refusal};
 
-/// Growth after which a loop checks the budget.
-const LOOK_BYTES: usize = 64 << 10;
 /// Time without progress after which memory counts as only held.
 const STALLED_MS: u64 = 1_000;
 /// A connection that holds less is not closed for it.
@@ -66,22 +64,11 @@ impl ClientEvictionReport {
 }
 
 impl Worker {
-    /// Whether the loop's connections have grown so much since the last budget check that the next
-    /// check has to come before another connection is served.
-    #[inline]
-    pub(super) fn has_grown_much(&self) -> bool {
-        self.held_bytes >= self.looked_at_bytes + self.common.state.budget.turn_bytes_max()
-    }
-
     /// Checks the budget if the loop's connections hold more than at the last check, or a reply has
     /// found too little memory.
     #[inline]
     pub(super) fn check_budget(&mut self) {
-        self.common.state.budget.end_reply(self.index);
-        self.looked_at_bytes = self.looked_at_bytes.min(self.held_bytes);
-        let has_grown = self.held_bytes >= self.looked_at_bytes + LOOK_BYTES;
-        if has_grown || self.common.state.budget.is_wanting() {
-            self.looked_at_bytes = self.held_bytes;
+        if self.held.begin_check() {
             self.keep_to_budget();
         }
     }
@@ -90,7 +77,7 @@ impl Worker {
     #[cold]
     pub(super) fn keep_to_budget(&mut self) {
         self.client_eviction_report
-            .tell(self.held_bytes, self.now_ms);
+            .tell(self.held.bytes(), self.now_ms);
         if !self.common.state.budget.is_over() {
             return;
         }
@@ -112,7 +99,7 @@ impl Worker {
         if of_unauthenticated + of_others == 0 {
             return;
         }
-        let held_bytes = self.held_bytes;
+        let held_bytes = self.held.bytes();
         let mut holders: Vec<(Rank, u32, usize)> = Vec::new();
         for slot in self.table.slots() {
             if let Some(connection) = self.table.get_mut(slot) {
@@ -163,7 +150,7 @@ impl Worker {
         buffers.extend(connection.stream.take_ahead());
         let (unfinished, bytes) = (connection.unfinished.take(), connection.noted.beside);
         connection.unsent = true;
-        self.leave_requests(buffers, unfinished, bytes);
+        self.teardowns.add_requests(buffers, unfinished, bytes);
         self.refuse(slot, Refusal::ClientMemory);
     }
 

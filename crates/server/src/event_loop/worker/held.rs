@@ -4,7 +4,8 @@
 //! Connection::held    buffers, replies, the transport, a blocking command   (below)
 //!  + Link::held       the request in progress: a value, a body              execute/PROTOCOL.rs
 //!    + Session::held  what a client of Redis's protocol has set up          resp/session.rs
-//! Worker::note_held   compares with the bytes noted last, updates the sums  (below)
+//! Worker::note_held   compares with the bytes noted last             (below)
+//! LoopHeld            the sums of a loop                               (below)
 //! Budget              the sums of all loops and their limit                 clients/budget.rs
 //! ```
 //!
@@ -13,9 +14,14 @@
 //!
 //! Page: docs/design/connections.md. Why: docs/decisions/0096. Tests: tests/client_memory.rs.
 
+use std::sync::Arc;
+
 use super::Worker;
-use crate::clients::budget::Held;
+use crate::clients::budget::{AheadGrant, Budget, Held};
 use crate::event_loop::connection::Connection;
+
+/// Growth after which a loop checks the budget.
+const LOOK_BYTES: usize = 64 << 10;
 
 impl Connection {
     /// All bytes that are held for its client, apart from its inbox.
@@ -69,6 +75,105 @@ impl Connection {
     }
 }
 
+/// What the connections of one loop hold, which the loop reports to the [`Budget`].
+pub(super) struct LoopHeld {
+    budget: Arc<Budget>,
+    /// The loop's index.
+    index: usize,
+    /// Memory that all connections hold outside of the cache.
+    bytes: usize,
+    /// That sum at the last check of the budget.
+    looked_at_bytes: usize,
+    /// Growth of connections since the last check of pending teardowns.
+    grown_bytes: usize,
+    /// The part of the sum that unauthenticated connections hold.
+    unauthenticated_bytes: usize,
+    /// The part of it that was read ahead of replies.
+    ahead_bytes: usize,
+}
+
+impl LoopHeld {
+    /// Zeros, for the loop with this index.
+    pub(super) fn new(budget: Arc<Budget>, index: usize) -> LoopHeld {
+        LoopHeld {
+            budget,
+            index,
+            bytes: 0,
+            looked_at_bytes: 0,
+            grown_bytes: 0,
+            unauthenticated_bytes: 0,
+            ahead_bytes: 0,
+        }
+    }
+
+    /// Memory that all connections hold outside of the cache.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether connections have grown so much since the last budget check that the next check has
+    /// to come before another connection is served.
+    #[inline]
+    pub(super) fn has_grown_much(&self) -> bool {
+        self.bytes >= self.looked_at_bytes + self.budget.turn_bytes_max()
+    }
+
+    /// Whether the budget has to be checked: connections hold more than at the last check, or a
+    /// reply has found too little memory. Such a check counts as made.
+    #[inline]
+    pub(super) fn begin_check(&mut self) -> bool {
+        self.budget.end_reply(self.index);
+        self.looked_at_bytes = self.looked_at_bytes.min(self.bytes);
+        let has_grown = self.bytes >= self.looked_at_bytes + LOOK_BYTES;
+        let is_due = has_grown || self.budget.is_wanting();
+        if is_due {
+            self.looked_at_bytes = self.bytes;
+        }
+        is_due
+    }
+
+    /// How much connections have grown since the last call.
+    #[inline]
+    pub(super) fn take_grown(&mut self) -> usize {
+        std::mem::take(&mut self.grown_bytes)
+    }
+
+    /// Asks for memory to read ahead.
+    pub(super) fn grant_ahead(&self, token: u64) -> AheadGrant {
+        self.budget.grant_ahead((self.index, token))
+    }
+
+    /// Records that a connection needs no more memory for its pipeline.
+    pub(super) fn release_ahead(&self, token: u64) {
+        self.budget.release_ahead((self.index, token));
+    }
+
+    /// Updates the sum of the read-ahead.
+    #[cold]
+    fn note_ahead(&mut self, token: u64, before: usize, after: usize) {
+        self.ahead_bytes = self.ahead_bytes - before + after;
+        if after == 0 {
+            self.release_ahead(token);
+        }
+    }
+
+    /// Subtracts a closed connection.
+    fn forget(&mut self, connection: &Connection) {
+        self.bytes -= connection.noted.beside;
+        self.ahead_bytes -= connection.noted_ahead_bytes;
+        if connection.unauthenticated_ms.is_some() {
+            self.unauthenticated_bytes -= connection.noted.beside;
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        self.budget
+            .set_connections(self.index, self.bytes, self.unauthenticated_bytes);
+        self.budget.set_ahead(self.index, self.ahead_bytes);
+    }
+}
+
 impl Worker {
     /// Updates the loop's sums of what clients hold, and the connection's authentication state.
     #[inline]
@@ -94,39 +199,30 @@ impl Worker {
         if let Some(client) = connection.link.client() {
             client.note_held(after);
         }
-        self.held_bytes = self.held_bytes - before + after;
-        self.grown_bytes += after.saturating_sub(before);
+        let held = &mut self.held;
+        held.bytes = held.bytes - before + after;
+        held.grown_bytes += after.saturating_sub(before);
         if was_unauthenticated {
-            self.unauthenticated_bytes -= before;
+            held.unauthenticated_bytes -= before;
         }
         if is_unauthenticated {
-            self.unauthenticated_bytes += after;
+            held.unauthenticated_bytes += after;
         }
         if is_unauthenticated != was_unauthenticated {
             connection.unauthenticated_ms = is_unauthenticated.then_some(self.now_ms);
             self.note_unauthenticated(slot);
         }
         if ahead != ahead_before {
-            self.note_ahead(slot, ahead_before, ahead);
+            let token = self.table.token(slot);
+            self.held.note_ahead(token, ahead_before, ahead);
         }
-        self.publish_held();
+        self.held.publish();
     }
 
     /// Subtracts a closed connection from the sums.
     pub(super) fn forget_held(&mut self, connection: &Connection) {
         let state = &self.common.state;
         state.transfers.note(connection.noted.cached, 0);
-        self.held_bytes -= connection.noted.beside;
-        self.ahead_bytes -= connection.noted_ahead_bytes;
-        if connection.unauthenticated_ms.is_some() {
-            self.unauthenticated_bytes -= connection.noted.beside;
-        }
-        self.publish_held();
-    }
-
-    fn publish_held(&self) {
-        let budget = &self.common.state.budget;
-        budget.set_connections(self.index, self.held_bytes, self.unauthenticated_bytes);
-        budget.set_ahead(self.index, self.ahead_bytes);
+        self.held.forget(connection);
     }
 }

@@ -58,21 +58,17 @@ impl Worker {
             }
         }
     }
+}
 
-    /// Whether the login time-out has passed without a login; it does not apply while a password is
-    /// being compared.
-    pub(super) fn is_login_overdue(&mut self, slot: u32) -> bool {
-        let (now_ms, patience_ms) = (self.now_ms, self.common.state.settings.login_timeout_ms);
-        let Some(connection) = self.table.get_mut(slot) else {
-            return false;
-        };
-        let since_ms = connection.unauthenticated_ms;
-        patience_ms > 0
-            && connection.ending == Ending::No
-            && !connection.is_parked
-            && !connection.is_held
-            && since_ms.is_some_and(|since_ms| since_ms + patience_ms <= now_ms)
-    }
+/// Whether the login time-out has passed without a login; it does not apply while a password is
+/// being compared.
+pub(super) fn is_login_overdue(connection: &Connection, patience_ms: u64, now_ms: u64) -> bool {
+    let since_ms = connection.unauthenticated_ms;
+    patience_ms > 0
+        && connection.ending == Ending::No
+        && !connection.is_parked
+        && !connection.is_held
+        && since_ms.is_some_and(|since_ms| since_ms + patience_ms <= now_ms)
 }
 
 /// Records a whole request. Where each request carries its own credentials, requests that need none

@@ -27,18 +27,27 @@ impl PausedLinks {
         self.tokens.push(token);
         pause.note_held(1);
     }
+
+    /// Time until the pause ends; `u32::MAX` if no connection waits.
+    pub(super) fn wait_ms(&self, pause: &Pause, now_ms: u64) -> u32 {
+        if self.tokens.is_empty() {
+            return u32::MAX;
+        }
+        u32::try_from(pause.left_ms(Instant(now_ms))).unwrap_or(u32::MAX)
+    }
+
+    /// All of them, if their pause has ended.
+    #[cold]
+    fn take_if_over(&mut self, pause: &Pause, now_ms: u64) -> Vec<u64> {
+        let is_in_force = pause.in_force(Instant(now_ms)).is_some();
+        if is_in_force && pause.word() == self.word {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.tokens)
+    }
 }
 
 impl Worker {
-    /// Time until the pause ends; `u32::MAX` if no connection waits.
-    pub(super) fn pause_left_ms(&self) -> u32 {
-        if self.waiting.tokens.is_empty() {
-            return u32::MAX;
-        }
-        let left_ms = self.common.state.pause.left_ms(Instant(self.now_ms));
-        u32::try_from(left_ms).unwrap_or(u32::MAX)
-    }
-
     /// Whether a pause holds back the request that a connection is receiving.
     pub(super) fn holds_transfer(&mut self, slot: u32) -> bool {
         let paused = self.common.state.pause.in_force(Instant(self.now_ms));
@@ -61,19 +70,11 @@ impl Worker {
     /// Resumes all waiting connections if their pause has ended; a new pause stops them again.
     #[inline]
     pub(super) fn release_waiting(&mut self) {
-        if !self.waiting.tokens.is_empty() {
-            self.release_if_over();
-        }
-    }
-
-    #[cold]
-    fn release_if_over(&mut self) {
-        let pause = &self.common.state.pause;
-        let is_in_force = pause.in_force(Instant(self.now_ms)).is_some();
-        if is_in_force && pause.word() == self.waiting.word {
+        if self.waiting.tokens.is_empty() {
             return;
         }
-        let tokens = std::mem::take(&mut self.waiting.tokens);
+        let pause = &self.common.state.pause;
+        let tokens = self.waiting.take_if_over(pause, self.now_ms);
         let mut released = 0;
         for token in tokens {
             let Some(slot) = self.table.slot(token) else {

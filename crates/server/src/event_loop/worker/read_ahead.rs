@@ -36,6 +36,20 @@ impl AheadQueue {
         }
         u32::try_from(self.retry_ms.saturating_sub(now_ms)).unwrap_or(u32::MAX)
     }
+
+    fn add(&mut self, token: u64, now_ms: u64) {
+        if self.tokens.is_empty() {
+            self.retry_ms = now_ms + RETRY_MS;
+        }
+        self.tokens.push(token);
+    }
+
+    /// All of them, once they may ask again.
+    #[inline]
+    fn take_due(&mut self, now_ms: u64) -> Option<Vec<u64>> {
+        let is_due = !self.tokens.is_empty() && self.retry_ms <= now_ms;
+        is_due.then(|| std::mem::take(&mut self.tokens))
+    }
 }
 
 impl Worker {
@@ -46,14 +60,11 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        match self.common.state.budget.grant_ahead((self.index, token)) {
+        match self.held.grant_ahead(token) {
             AheadGrant::Now => {}
             AheadGrant::Later => {
                 connection.awaits_memory = true;
-                if self.ahead_queue.tokens.is_empty() {
-                    self.ahead_queue.retry_ms = self.now_ms + RETRY_MS;
-                }
-                return self.ahead_queue.tokens.push(token);
+                return self.ahead_queue.add(token, self.now_ms);
             }
             AheadGrant::Never => return self.refuse_pipeline(slot),
         }
@@ -61,7 +72,7 @@ impl Worker {
         if connection.stream.ahead_bytes() == 0 {
             // No bytes arrived: it releases its memory, so that it does not delay other
             // connections.
-            self.common.state.budget.release_ahead((self.index, token));
+            self.held.release_ahead(token);
         }
         match received {
             Received::Bytes(bytes) => {
@@ -75,32 +86,16 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Updates the sum of the read-ahead.
-    #[cold]
-    pub(super) fn note_ahead(&mut self, slot: u32, before: usize, after: usize) {
-        self.ahead_bytes = self.ahead_bytes - before + after;
-        if after == 0 {
-            self.release_ahead(self.table.token(slot));
-        }
-    }
-
-    /// Records that a connection needs no more memory for its pipeline.
-    pub(super) fn release_ahead(&self, token: u64) {
-        self.common.state.budget.release_ahead((self.index, token));
-    }
-
     /// Makes the connections that wait for memory ask again.
     #[inline]
     pub(super) fn retry_read_ahead(&mut self) {
-        if !self.ahead_queue.tokens.is_empty() && self.ahead_queue.retry_ms <= self.now_ms {
-            for token in std::mem::take(&mut self.ahead_queue.tokens) {
-                let Some(slot) = self.table.slot(token) else {
-                    continue;
-                };
-                if let Some(connection) = self.table.get_mut(slot) {
-                    connection.awaits_memory = false;
-                    self.enqueue(slot);
-                }
+        for token in self.ahead_queue.take_due(self.now_ms).into_iter().flatten() {
+            let Some(slot) = self.table.slot(token) else {
+                continue;
+            };
+            if let Some(connection) = self.table.get_mut(slot) {
+                connection.awaits_memory = false;
+                self.enqueue(slot);
             }
         }
     }
@@ -124,8 +119,8 @@ impl Worker {
             );
         }
         let chunks = connection.stream.take_ahead();
-        self.leave_buffers(chunks);
-        self.release_ahead(token);
+        self.teardowns.add_buffers(chunks);
+        self.held.release_ahead(token);
         self.refuse(slot, Refusal::Pipeline);
     }
 }

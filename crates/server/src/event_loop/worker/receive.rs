@@ -251,7 +251,7 @@ impl Worker {
             self.hold(slot);
         }
         self.answered[codec.protocol() as usize] += u64::from(is_answered);
-        self.leave_buffer(spent);
+        self.teardowns.add_buffer(spent);
         // Its reply is written now, before those of other connections in this iteration.
         self.common.state.observer.tracking.broadcast();
         self.line_up(slot);

@@ -81,7 +81,7 @@ impl Worker {
                 self.receive(slot);
             }
             taken += 1;
-            if self.has_grown_much() {
+            if self.held.has_grown_much() {
                 break;
             }
         }
@@ -104,7 +104,7 @@ impl Worker {
         self.batch.clear();
         self.deliver();
         self.check_budget();
-        self.take_excess_apart();
+        self.teardowns.take_excess_apart(self.held.take_grown());
         taken
     }
 

@@ -73,6 +73,16 @@ impl ConnectionTable {
         self.slots[slot as usize].connection.as_mut()
     }
 
+    /// Whether a connection has something to do and is not queued yet; marks it as queued.
+    #[inline]
+    pub(super) fn mark_queued(&mut self, slot: u32) -> bool {
+        self.get_mut(slot).is_some_and(|connection| {
+            let is_new = !connection.queued && connection.has_work();
+            connection.queued |= is_new;
+            is_new
+        })
+    }
+
     /// Slots from 0 to the last that was ever filled.
     pub(super) fn slots(&self) -> std::ops::Range<u32> {
         0..u32::try_from(self.slots.len()).expect("fewer connections than 2^32")

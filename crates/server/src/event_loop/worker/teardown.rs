@@ -16,7 +16,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Worker;
 use crate::clients::waiters::Waiter;
 use crate::config::limits::ENTRY_BYTES;
 use crate::event_loop::connection::Connection;
@@ -37,30 +36,139 @@ const LONG_BUFFER_BYTES_MIN: usize = 8 << 20;
 const HEAVY_NAMES_MIN: usize = 128;
 
 /// All pending teardowns of a loop.
-#[derive(Debug, Default)]
 pub(super) struct Teardowns {
+    state: Arc<State>,
+    /// The loop's index.
+    index: usize,
     waiting: VecDeque<Teardown>,
     bytes: usize,
 }
 
 impl Teardowns {
+    /// None yet, for the loop with this index.
+    pub(super) fn new(state: Arc<State>, index: usize) -> Teardowns {
+        Teardowns {
+            state,
+            index,
+            waiting: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    fn push(&mut self, teardown: Teardown) {
-        self.bytes += teardown.bytes;
-        self.waiting.push_back(teardown);
+    /// Frees what a connection held, or keeps large state for the next iterations.
+    pub(super) fn add(&mut self, connection: Connection) {
+        let Connection {
+            link,
+            waiter,
+            leftover,
+            output,
+            unfinished,
+            unfinished_bytes,
+            mut stream,
+            noted,
+            ..
+        } = connection;
+        let waiter = waiter.filter(|waiter| {
+            let is_heavy = waiter.names().len() >= HEAVY_NAMES_MIN;
+            if !is_heavy {
+                self.leave_lines(waiter);
+            }
+            is_heavy
+        });
+        let mut buffers = vec![leftover, output.into_bytes()];
+        buffers.extend(stream.take_ahead());
+        buffers.retain(|buffer| buffer.len() >= HEAVY_BYTES_MIN);
+        self.push(Teardown {
+            waiter: waiter.map(|waiter| (waiter, 0)),
+            link: (link.held().beside >= HEAVY_BYTES_MIN).then_some(link),
+            unfinished: unfinished
+                .filter(|rest| rest.waiting_bytes().max(unfinished_bytes) >= HEAVY_BYTES_MIN),
+            buffers,
+            bytes: noted.beside,
+        });
     }
 
-    /// Frees up to `most` names. The caller holds the exclusive lock.
-    fn take_names(&mut self, most: usize, state: &State) {
+    /// Frees an answered request, in the next iterations if it is long.
+    pub(super) fn add_buffer(&mut self, buffer: Vec<u8>) {
+        if buffer.len() >= LONG_BUFFER_BYTES_MIN {
+            self.add_buffers(vec![buffer]);
+        }
+    }
+
+    /// Frees buffers in the next iterations.
+    pub(super) fn add_buffers(&mut self, buffers: Vec<Vec<u8>>) {
+        let bytes = buffers.iter().map(Vec::len).sum();
+        self.add_requests(buffers, None, bytes);
+    }
+
+    /// Frees requests and replies of a connection that held `bytes`, in the next iterations.
+    pub(super) fn add_requests(
+        &mut self,
+        mut buffers: Vec<Vec<u8>>,
+        unfinished: Option<Box<dyn Unfinished>>,
+        bytes: usize,
+    ) {
+        buffers.retain(|buffer| !buffer.is_empty());
+        self.push(Teardown {
+            unfinished,
+            buffers,
+            bytes,
+            ..Teardown::default()
+        });
+    }
+
+    /// Takes the next piece apart.
+    #[inline]
+    pub(super) fn take_apart(&mut self) {
+        if !self.is_empty() {
+            self.take_piece(if self.are_in_excess() {
+                EXCESS_NAMES_MAX
+            } else {
+                NAMES_MAX
+            });
+        }
+    }
+
+    /// While the loop is above its limit: frees as much as connections have grown since the last
+    /// call, and lets other loops run between the pieces.
+    #[inline]
+    pub(super) fn take_excess_apart(&mut self, mut grown_bytes: usize) {
+        while grown_bytes > 0 && self.are_in_excess() {
+            let before = self.bytes;
+            self.take_piece(NAMES_MAX);
+            let freed = before - self.bytes;
+            grown_bytes = grown_bytes.saturating_sub(freed.max(NAMES_MAX * ENTRY_BYTES));
+        }
+    }
+
+    fn push(&mut self, teardown: Teardown) {
+        if !teardown.is_empty() {
+            self.bytes += teardown.bytes;
+            self.waiting.push_back(teardown);
+            self.publish();
+        }
+    }
+
+    fn leave_lines(&self, waiter: &Waiter) {
+        let _pass = self.state.exclusive_lock.enter(self.index);
+        let waiters = &self.state.observer.waiters;
+        waiters.leave_lines(waiter, 0..waiter.names().len());
+    }
+
+    /// Frees up to `most` names.
+    #[cold]
+    fn take_piece(&mut self, most: usize) {
+        let pass = self.state.exclusive_lock.enter(self.index);
         let mut left = most;
         while left > 0
             && let Some(first) = self.waiting.front_mut()
         {
             let before = first.bytes;
-            left -= first.take_apart(left, state).min(left);
+            left -= first.take_apart(left, &self.state).min(left);
             if first.is_empty() {
                 first.bytes = 0;
             }
@@ -69,6 +177,16 @@ impl Teardowns {
                 self.waiting.pop_front();
             }
         }
+        drop(pass);
+        self.publish();
+    }
+
+    fn are_in_excess(&self) -> bool {
+        self.bytes > self.state.budget.torn_down_bytes_max()
+    }
+
+    fn publish(&self) {
+        self.state.budget.set_torn_down(self.index, self.bytes);
     }
 }
 
@@ -139,127 +257,5 @@ impl Teardown {
         }
         self.note_freed(freed);
         freed / BYTES_PER_NAME
-    }
-}
-
-impl Worker {
-    /// Frees what a connection held, or keeps large state for the next iterations.
-    pub(super) fn tear_down(&mut self, connection: Connection) {
-        let Connection {
-            link,
-            waiter,
-            leftover,
-            output,
-            unfinished,
-            unfinished_bytes,
-            mut stream,
-            noted,
-            ..
-        } = connection;
-        let waiter = waiter.filter(|waiter| {
-            let is_heavy = waiter.names().len() >= HEAVY_NAMES_MIN;
-            if !is_heavy {
-                self.leave_lines(waiter);
-            }
-            is_heavy
-        });
-        let mut buffers = vec![leftover, output.into_bytes()];
-        buffers.extend(stream.take_ahead());
-        buffers.retain(|buffer| buffer.len() >= HEAVY_BYTES_MIN);
-        let teardown = Teardown {
-            waiter: waiter.map(|waiter| (waiter, 0)),
-            link: (link.held().beside >= HEAVY_BYTES_MIN).then_some(link),
-            unfinished: unfinished
-                .filter(|rest| rest.waiting_bytes().max(unfinished_bytes) >= HEAVY_BYTES_MIN),
-            buffers,
-            bytes: noted.beside,
-        };
-        if !teardown.is_empty() {
-            self.teardowns.push(teardown);
-            self.publish_torn_down();
-        }
-    }
-
-    /// Frees an answered request, in the next iterations if it is long.
-    pub(super) fn leave_buffer(&mut self, buffer: Vec<u8>) {
-        if buffer.len() >= LONG_BUFFER_BYTES_MIN {
-            self.leave_buffers(vec![buffer]);
-        }
-    }
-
-    /// Frees buffers in the next iterations.
-    pub(super) fn leave_buffers(&mut self, buffers: Vec<Vec<u8>>) {
-        let bytes = buffers.iter().map(Vec::len).sum();
-        self.leave_requests(buffers, None, bytes);
-    }
-
-    /// Frees requests and replies of a connection that held `bytes`, in the next iterations.
-    pub(super) fn leave_requests(
-        &mut self,
-        mut buffers: Vec<Vec<u8>>,
-        unfinished: Option<Box<dyn Unfinished>>,
-        bytes: usize,
-    ) {
-        buffers.retain(|buffer| !buffer.is_empty());
-        let teardown = Teardown {
-            unfinished,
-            buffers,
-            bytes,
-            ..Teardown::default()
-        };
-        if !teardown.is_empty() {
-            self.teardowns.push(teardown);
-            self.publish_torn_down();
-        }
-    }
-
-    fn leave_lines(&self, waiter: &Waiter) {
-        let _pass = self.common.state.exclusive_lock.enter(self.index);
-        let waiters = &self.common.state.observer.waiters;
-        waiters.leave_lines(waiter, 0..waiter.names().len());
-    }
-
-    /// Takes the next piece apart.
-    #[inline]
-    pub(super) fn take_apart(&mut self) {
-        if !self.teardowns.is_empty() {
-            let is_excess = self.has_excess();
-            self.take_piece(if is_excess {
-                EXCESS_NAMES_MAX
-            } else {
-                NAMES_MAX
-            });
-        }
-    }
-
-    #[cold]
-    fn take_piece(&mut self, names: usize) {
-        let state = &self.common.state;
-        let pass = state.exclusive_lock.enter(self.index);
-        self.teardowns.take_names(names, state);
-        drop(pass);
-        self.publish_torn_down();
-    }
-
-    /// While the loop is above its limit: frees as much as connections have created since the last
-    /// call, and lets other loops run between the pieces.
-    #[inline]
-    pub(super) fn take_excess_apart(&mut self) {
-        let mut grown_bytes = std::mem::take(&mut self.grown_bytes);
-        while grown_bytes > 0 && self.has_excess() {
-            let before = self.teardowns.bytes;
-            self.take_piece(NAMES_MAX);
-            let freed = before - self.teardowns.bytes;
-            grown_bytes = grown_bytes.saturating_sub(freed.max(NAMES_MAX * ENTRY_BYTES));
-        }
-    }
-
-    fn has_excess(&self) -> bool {
-        self.teardowns.bytes > self.common.state.budget.torn_down_bytes_max()
-    }
-
-    fn publish_torn_down(&self) {
-        let budget = &self.common.state.budget;
-        budget.set_torn_down(self.index, self.teardowns.bytes);
     }
 }

@@ -6,11 +6,13 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Common, Worker};
+use super::Worker;
+use super::login_time::is_login_overdue;
 use crate::event_loop::connection::{Connection, Ending};
 use crate::execute::Context;
 use crate::net::listener::peer_address;
 use crate::observe::rates::Sample;
+use crate::state::State;
 
 /// How often the first loop samples the counters.
 const TICK_MS: u64 = 100;
@@ -99,6 +101,53 @@ impl Timers {
         u32::try_from(self.tick_ms.min(self.sweep_ms).saturating_sub(now_ms)).unwrap_or(u32::MAX)
     }
 
+    pub(super) fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+
+    /// Whether the drain of a loop with so many connections has ended.
+    pub(super) fn is_done(&self, connections: usize, now_ms: u64) -> bool {
+        self.drain
+            .is_some_and(|drain| connections == 0 || drain.until_ms <= now_ms)
+    }
+
+    /// Samples the counters, in the first loop.
+    fn tick(&mut self, index: usize, state: &State, now_ms: u64) {
+        if index > 0 {
+            self.tick_ms = now_ms + SWEEP_MS;
+            return;
+        }
+        let totals = state.statistics.totals();
+        let (cycles, busy_us) = state.statistics.loop_work();
+        state.pace.note(Sample {
+            at_ms: now_ms,
+            commands: state.statistics.calls().iter().sum(),
+            bytes_read: totals.bytes_read,
+            bytes_written: totals.bytes_written,
+            cycles,
+            busy_us,
+        });
+        self.tick_ms = now_ms + TICK_MS;
+    }
+
+    /// Begins a check of all connections, if one is due.
+    #[inline]
+    fn begin_sweep(&mut self, state: &State, spares: &[Vec<u8>], now_ms: u64) {
+        if self.sweep.is_some() || self.sweep_ms > now_ms {
+            return;
+        }
+        self.sweep = Some(Sweep {
+            next: 0,
+            is_short: state.is_short_of_memory(),
+            buffer_bytes: spares.iter().map(Vec::capacity).sum(),
+        });
+        self.sweep_ms = now_ms
+            + match self.is_draining() {
+                true => DRAIN_SWEEP_MS,
+                false => SWEEP_MS,
+            };
+    }
+
     /// Whether the server drains and no longer reads what was sent before.
     fn reads_no_more(&self, now_ms: u64) -> bool {
         self.drain
@@ -114,64 +163,19 @@ impl Timers {
 }
 
 impl Worker {
-    pub(super) fn is_draining(&self) -> bool {
-        self.timers.drain.is_some()
-    }
-
-    /// Whether the drain has ended.
-    pub(super) fn is_done(&self) -> bool {
-        self.timers
-            .drain
-            .is_some_and(|drain| self.table.len() == 0 || drain.until_ms <= self.now_ms)
-    }
-
     /// Does what is due.
     #[inline]
     pub(super) fn run_timers(&mut self) {
         if self.timers.tick_ms <= self.now_ms {
-            self.tick();
+            let state = &self.common.state;
+            self.timers.tick(self.index, state, self.now_ms);
         }
         self.end_waits();
-        if self.timers.sweep.is_none() && self.timers.sweep_ms <= self.now_ms {
-            self.begin_sweep();
-        }
+        let state = &self.common.state;
+        self.timers.begin_sweep(state, &self.spares, self.now_ms);
         if let Some(sweep) = self.timers.sweep {
             self.timers.sweep = self.sweep_on(sweep);
         }
-    }
-
-    fn tick(&mut self) {
-        if self.index > 0 {
-            self.timers.tick_ms = self.now_ms + SWEEP_MS;
-            return;
-        }
-        let Common { state, .. } = &self.common;
-        let totals = state.statistics.totals();
-        let (cycles, busy_us) = state.statistics.loop_work();
-        state.pace.note(Sample {
-            at_ms: self.now_ms,
-            commands: state.statistics.calls().iter().sum(),
-            bytes_read: totals.bytes_read,
-            bytes_written: totals.bytes_written,
-            cycles,
-            busy_us,
-        });
-        self.timers.tick_ms = self.now_ms + TICK_MS;
-    }
-
-    /// Begins a check of all connections.
-    fn begin_sweep(&mut self) {
-        self.timers.sweep = Some(Sweep {
-            next: 0,
-            is_short: self.common.state.is_short_of_memory(),
-            buffer_bytes: self.spares.iter().map(Vec::capacity).sum(),
-        });
-        let next_ms = if self.is_draining() {
-            DRAIN_SWEEP_MS
-        } else {
-            SWEEP_MS
-        };
-        self.timers.sweep_ms = self.now_ms + next_ms;
     }
 
     /// Checks some more connections; returns the rest of the sweep, if any.
@@ -236,13 +240,10 @@ impl Worker {
             }
             return self.give_up(slot);
         }
-        if self.is_login_overdue(slot) {
+        if is_login_overdue(connection, settings.login_timeout_ms, now_ms) {
             self.counters.connections_login_closed.add(1);
             return self.close(slot);
         }
-        let Some(connection) = self.table.get_mut(slot) else {
-            return;
-        };
         // Relaxed: a setting that orders nothing.
         let idle_s = self.common.state.idle_timeout_s.load(Ordering::Relaxed);
         let idle_ms = idle_s.saturating_mul(1_000);
