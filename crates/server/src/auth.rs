@@ -7,3 +7,4 @@ pub mod by_source; // counts connections by source address
 pub mod unauthenticated; // unauthenticated connections
 pub mod users; // users, their logins and permissions
 pub mod wrong_protocol; // detects clients that speak the wrong protocol
+pub mod access; // all of these, of one server

@@ -11,3 +11,4 @@ pub mod latency_events; // events of LATENCY
 pub mod acl_log; // ACL LOG: denied logins and commands
 pub mod history; // metrics and events of the last 24 hours
 pub mod rates; // rates over the last second and a half
+pub mod records; // all of these but the counters, of one server

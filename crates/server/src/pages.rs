@@ -6,7 +6,6 @@
 //! Tests: at the end of this file; tests/http.rs, tests/console.rs.
 
 use std::borrow::Cow;
-use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
@@ -183,8 +182,8 @@ pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
     }
     match path {
         "/healthz" => Page::text(200, "ok\n"),
-        "/readyz" if state.draining.load(Ordering::Relaxed) => Page::text(503, "draining\n"),
-        "/readyz" if state.leaving.load(Ordering::Relaxed) => Page::text(503, "stopping\n"),
+        "/readyz" if state.run.is_draining() => Page::text(503, "draining\n"),
+        "/readyz" if state.run.is_leaving() => Page::text(503, "stopping\n"),
         "/readyz" if !state.serves() => Page::text(503, "not in its cluster\n"),
         "/readyz" => Page::text(200, "ready\n"),
         "/metrics" => metrics::page(state),

@@ -130,7 +130,7 @@ impl Server {
             source,
         })?;
         state.tls = tls;
-        state.users = users;
+        state.access.users = users;
         let told = signals.told();
         let common = make_common(Arc::new(state), clock)?;
         let state = &common.state;
@@ -476,7 +476,7 @@ fn make_state(
     }
     let mut state = State::observed(cache, settings, clock.clone(), observer);
     state.content_types = types;
-    state.started = state.cache.now();
+    state.run.started = state.cache.now();
     Ok(state)
 }
 

@@ -1,18 +1,16 @@
 //! State: what all event loops share.
 
+pub mod run; // this run of the server
 pub mod changes; // what CONFIG SET and a reloaded settings file change
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use cellar_engine::{Cache, Instant, Key, Space};
+use cellar_engine::{Cache, Key, Space};
 use cellar_script::{Functions, Scripts};
 
-use crate::auth::login_limiter::LoginLimiter;
-use crate::auth::unauthenticated::Unauthenticated;
-use crate::auth::users::Users;
-use crate::auth::wrong_protocol::WrongProtocols;
+use self::run::Run;
+use crate::auth::access::Access;
 use crate::clients::budget::Budget;
 use crate::clients::client::Clients;
 use crate::clients::events::Class;
@@ -28,13 +26,7 @@ use crate::keyspace::databases::Databases;
 use crate::keyspace::default_ttls::DefaultTtls;
 use crate::keyspace::observer::Observer;
 use crate::net::tls::Keys;
-use crate::observe::acl_log::AclLog;
-use crate::observe::command_log::CommandLogs;
-use crate::observe::error_stats::Errors;
-use crate::observe::history::History;
-use crate::observe::hot_keys::HotKeys;
-use crate::observe::latency_events::LatencyEvents;
-use crate::observe::rates::RateSamples;
+use crate::observe::records::Records;
 use crate::observe::statistics::Statistics;
 use crate::system::clock::{LoopClock, WallClock};
 
@@ -72,55 +64,29 @@ pub struct State {
     pub functions: Functions,
     /// The content types that the flags of HTTP values represent.
     pub content_types: ContentTypes,
-    /// Detects clients that speak another protocol than their port.
-    pub wrong_protocol: WrongProtocols,
-    /// Limits wrong passwords and tokens per source.
-    pub login_limiter: LoginLimiter,
-    /// The connections that have to log in and have not.
-    pub unauthenticated: Unauthenticated,
-    /// The users; none without a users file.
-    pub users: Option<Arc<Users>>,
+    /// Decides who may use the server.
+    pub access: Access,
     /// Seconds after which idle connections are closed; zero for never.
     // Relaxed: a setting that orders nothing.
     pub idle_timeout_s: AtomicU64,
-    /// Whether the server is stopping; it may still serve for a while.
-    // Relaxed: a flag that orders nothing.
-    pub leaving: AtomicBool,
-    /// Whether it drains.
-    // Relaxed: it orders nothing; the loops are notified through their mailboxes.
-    pub draining: AtomicBool,
+    /// This run of the server: its name, its start, and whether it ends.
+    pub run: Run,
     /// Open connections now.
     // Relaxed: only reported.
     pub connections: AtomicU64,
     /// The cache's memory held by values that are being received or sent now.
     pub transfers: Transfers,
-    /// The engine's time at the start, which continues that of an earlier server.
-    pub started: Instant,
     /// The clock of the event loops.
     pub clock: LoopClock,
     /// Converts the engine's moments to Unix times and back.
     pub wall: Arc<WallClock>,
     /// The parameters of CONFIG GET.
     pub parameters: Parameters,
-    /// The slowest commands.
-    pub command_logs: CommandLogs,
-    /// The most expensive keys, while a measurement runs.
-    pub hot_keys: HotKeys,
-    /// The LATENCY history of slow events.
-    pub latency_events: LatencyEvents,
-    /// The entries of ACL LOG.
-    pub acl_log: AclLog,
-    /// Rates per second.
-    pub pace: RateSamples,
-    /// The metrics of the last 24 hours.
-    pub history: History,
-    /// Error replies by their codes.
-    pub errors: Errors,
+    /// What happened lately.
+    pub records: Records,
     /// Whether background maintenance is paused, for tests.
     // Relaxed: background maintenance may take one step more.
     pub maintenance_paused: AtomicBool,
-    /// A unique name of this run of the server.
-    pub run_id: String,
 }
 
 impl State {
@@ -172,7 +138,6 @@ impl State {
             None => ExclusiveLock::new(settings.threads),
         };
         let state = State {
-            started: Instant(0),
             cache,
             cluster,
             statistics: Statistics::new(settings.threads),
@@ -184,27 +149,16 @@ impl State {
             clients: Clients::new(Arc::clone(&budget)),
             budget,
             parameters: Parameters::new(&settings),
-            command_logs: CommandLogs::default(),
-            hot_keys: HotKeys::default(),
-            latency_events: LatencyEvents::default(),
+            records: Records::default(),
             monitors: Monitors::default(),
-            acl_log: AclLog::default(),
-            pace: RateSamples::default(),
-            history: History::default(),
-            errors: Errors::default(),
             maintenance_paused: AtomicBool::new(false),
-            run_id: run_id(),
             observer,
             scripts: Scripts::default(),
             functions: Functions::default(),
             content_types: ContentTypes::default(),
-            wrong_protocol: WrongProtocols::default(),
-            login_limiter: LoginLimiter::default(),
-            unauthenticated: Unauthenticated::default(),
-            users: None,
+            access: Access::default(),
             idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
-            leaving: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
+            run: Run::default(),
             settings,
             connections: AtomicU64::new(0),
             transfers: Transfers::default(),
@@ -258,23 +212,21 @@ impl State {
     /// Unix time of the start, in seconds, by the current wall clock.
     #[must_use]
     pub fn start_unix_s(&self) -> u64 {
-        self.wall.unix_ms(self.started) / 1_000
+        self.wall.unix_ms(self.run.started) / 1_000
     }
 
     /// Selects whether all calls of commands are recorded, if a feature requires it, or a sample.
     pub fn choose_calls(&self) {
         self.statistics.record_all_calls_if(|| {
-            self.command_logs.are_for_quick()
-                || self.latency_events.threshold_ms() > 0
+            self.records.need_all_calls()
                 || self.observer.events().has(Class::Miss)
-                || self.hot_keys.is_active()
                 || self.monitors.are_there()
         });
     }
 
     /// Resets all statistics.
     pub fn reset_stats(&self) {
-        self.errors.reset();
+        self.records.errors.reset();
         self.statistics.reset(&self.cache);
     }
 
@@ -283,14 +235,4 @@ impl State {
     pub fn is_short_of_memory(&self) -> bool {
         self.transfers.fill(self.cache.memory_bytes())
     }
-}
-
-/// Forty hexadecimal digits at random.
-fn run_id() -> String {
-    let draw = |place: u8| RandomState::new().hash_one(place);
-    let mut id: String = (0..3)
-        .map(|place| format!("{:016x}", draw(place)))
-        .collect();
-    id.truncate(40);
-    id
 }

@@ -12,7 +12,6 @@ pub(crate) mod takeover; // how a new process takes over
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
@@ -111,7 +110,7 @@ impl Acceptor {
 
     fn run(mut self, clock: &LoopClock) -> Result<(), Errno> {
         // Relaxed: it is woken afterwards, and a check that is too early is followed by another.
-        while !self.admission.state.draining.load(Ordering::Relaxed) {
+        while !self.admission.state.run.is_draining() {
             let now_ms = clock.us() / 1_000;
             let is_quiet = self.is_quiet();
             if !is_quiet && self.leave_ms.is_some_and(|at| at <= now_ms) {
@@ -166,8 +165,7 @@ impl Acceptor {
         }
         let state = &self.admission.state;
         let ms = state.settings.lame_duck_ms;
-        // Relaxed: a flag that orders nothing.
-        state.leaving.store(true, Ordering::Relaxed);
+        state.run.set_leaving(true);
         self.leave_ms.get_or_insert(now_ms.saturating_add(ms));
         notify::tell(Notice::Stopping);
         if ms > 0 {

@@ -30,7 +30,7 @@ impl Admission {
         // Relaxed: each connection gets its own number, so the limit is exact.
         let is_full = state.connections.fetch_add(1, Ordering::Relaxed) >= most;
         // The unauthenticated connection closes when its loop handles the request.
-        if is_full && !state.unauthenticated.give_way() {
+        if is_full && !state.access.unauthenticated.give_way() {
             state.connections.fetch_sub(1, Ordering::Relaxed);
             counters.connections_rejected.add(1);
             let why = arrival.protocol.row().too_many_connections;

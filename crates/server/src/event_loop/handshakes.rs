@@ -290,7 +290,7 @@ impl Handshakes {
             Handshake::Plain => {
                 let text = Spoken::Plain.refusal(arrival.protocol);
                 let (state, peer) = (self.state(), arrival.peer.clone());
-                let wrong_protocol = &state.wrong_protocol;
+                let wrong_protocol = &state.access.wrong_protocol;
                 wrong_protocol.note(arrival.protocol, Spoken::Plain, now_ms, || peer);
                 refuse(&mut arrival.stream, &text);
                 self.give_up(arrival, "the client does not speak TLS", now_ms);

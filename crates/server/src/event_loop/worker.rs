@@ -208,9 +208,12 @@ impl Worker {
         let answered = std::mem::take(&mut self.answered);
         self.counters.load.note_turn(&answered, us);
         let state = &self.common.state;
-        state.latency_events.note(LatencyEvent::Turn, us, || {
-            state.wall.unix_ms(Instant(self.now_ms)) / 1_000
-        });
+        state
+            .records
+            .latency_events
+            .note(LatencyEvent::Turn, us, || {
+                state.wall.unix_ms(Instant(self.now_ms)) / 1_000
+            });
     }
 
     fn mailbox(&self) -> &Mailbox {
@@ -424,7 +427,7 @@ impl Worker {
             self.held.release_ahead(token);
         }
         if let Some(number) = connection.unauthenticated.take() {
-            self.common.state.unauthenticated.leave(number);
+            self.common.state.access.unauthenticated.leave(number);
         }
         let protocol = connection.link.protocol();
         self.counters.load.note_closed(protocol);

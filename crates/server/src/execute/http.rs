@@ -13,7 +13,6 @@
 //! Page: docs/http.md. Why: docs/decisions/0020. Tests: tests/http.rs, tests/conformance.rs.
 
 use std::borrow::Cow;
-use std::sync::atomic::Ordering;
 
 use cellar_engine::{Candidate, Key};
 use cellar_protocol::http::reply::Stay;
@@ -205,7 +204,7 @@ impl Intake {
     /// [`Listener::accept`](crate::net::listener::Listener::accept) has it.
     #[must_use]
     pub fn new(address: &str, is_tls: bool, state: &State) -> Intake {
-        let mut intake = Intake::of(address, state.users.is_some());
+        let mut intake = Intake::of(address, state.access.users.is_some());
         intake.peer.is_tls = is_tls;
         intake.peer.is_asked |= !state.settings.secrets.http.is_empty();
         intake
@@ -414,7 +413,7 @@ fn execute(
     let mut call = Call::new(&prepared.request, context, output);
     call.is_tls = peer.is_tls;
     // Relaxed: a flag that orders nothing.
-    if prepared.is_last && context.state.leaving.load(Ordering::Relaxed) {
+    if prepared.is_last && context.state.run.is_leaving() {
         call.stay = Stay::Close;
     }
     let bears_token = match guard::check(&mut call, peer, prepared.route) {
@@ -520,7 +519,7 @@ fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
             is_tls: peer.is_tls,
             host: request.host,
             bears_token,
-            has_users: call.context.state.users.is_some(),
+            has_users: call.context.state.access.users.is_some(),
             user: call.user().map(|user| &**user),
             if_none_match: request.field(Mark::IfNoneMatch),
         },

@@ -209,7 +209,7 @@ impl Link {
     /// Logs in a client by its certificate's owner, or by its Unix user ID on a Unix socket, if a
     /// user is configured for either.
     fn log_in_unasked(&mut self, owner: Option<&Arc<Owner>>, uid: Option<u32>, state: &State) {
-        let Some(users) = &state.users else {
+        let Some(users) = &state.access.users else {
             return;
         };
         let of_owner = owner.and_then(|owner| users.by_certificate(owner));
@@ -335,7 +335,7 @@ impl Link {
     /// permissions.
     #[must_use]
     pub fn has_lost_sender(&self, state: &State) -> bool {
-        let Some(users) = &state.users else {
+        let Some(users) = &state.access.users else {
             return false;
         };
         self.sender().is_some_and(|login| !users.has_still(login))
@@ -344,7 +344,7 @@ impl Link {
     /// The same for the request whose reply resumes.
     #[must_use]
     pub fn has_lost_asker(&self, state: &State) -> bool {
-        let Some(users) = &state.users else {
+        let Some(users) = &state.access.users else {
             return false;
         };
         self.asker().is_some_and(|login| !users.has_still(login))

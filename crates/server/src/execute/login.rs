@@ -28,7 +28,7 @@ impl Pending {
             Some(ticket) => ticket.result().ok_or(ticket),
             None => {
                 let (state, now) = (context.state, context.cache().now());
-                match users.attempt(secrets, peer, &state.login_limiter, now.0) {
+                match users.attempt(secrets, peer, &state.access.login_limiter, now.0) {
                     Attempt::Settled(result) => Ok(result),
                     Attempt::Waits(ticket) => Err(ticket),
                 }

@@ -264,7 +264,11 @@ impl Intake {
         Intake {
             dialect: Dialect::Unknown,
             upload: None,
-            member: state.users.is_some().then(|| Box::new(Member::at(peer))),
+            member: state
+                .access
+                .users
+                .is_some()
+                .then(|| Box::new(Member::at(peer))),
         }
     }
 

@@ -711,7 +711,7 @@ fn append_failure(failure: &Failure, proto: Proto, context: Context<'_>, output:
     let line = failure.line();
     context.counters.protocol_errors.add(1);
     if !matches!(failure, Failure::Passed(_)) {
-        context.state.errors.note(&line);
+        context.state.records.errors.note(&line);
     }
     Reply::new(output.bytes(), proto).error(line.as_bytes());
 }
@@ -828,7 +828,7 @@ fn admit(
     }
     check_access(command, args, session, context)?;
     // A login may have to wait for its result, which a transaction cannot do.
-    let waits = matches!(command.verb, Verb::Auth | Verb::Hello) && state.users.is_some();
+    let waits = matches!(command.verb, Verb::Auth | Verb::Hello) && state.access.users.is_some();
     let Some(transaction) = &mut session.transaction else {
         return Ok(Some(command));
     };

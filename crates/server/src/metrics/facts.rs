@@ -106,7 +106,7 @@ impl<'s> Facts<'s> {
     /// Milliseconds since the start.
     #[must_use]
     pub fn uptime_ms(&self) -> u64 {
-        self.state.cache.now().0 - self.state.started.0
+        self.state.cache.now().0 - self.state.run.started.0
     }
 
     /// Unix time in milliseconds.

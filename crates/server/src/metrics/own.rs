@@ -474,7 +474,7 @@ fn each_user_count(
     samples: &mut Samples<'_>,
     counts: fn(&UserCounts) -> Vec<(&'static str, &AtomicU64)>,
 ) {
-    let users = facts.state.users.as_ref();
+    let users = facts.state.access.users.as_ref();
     for (result, count) in users.map(|users| counts(&users.counts)).unwrap_or_default() {
         // Relaxed: only reported.
         let count = count.load(Ordering::Relaxed);

@@ -116,8 +116,14 @@ pub(super) fn page(request: &PageRequest<'_>, state: &State) -> Page {
         uptime_ms: now.0,
         now_unix_ms: state.wall.unix_ms(now),
         step_ms: resolution.step_ms(),
-        columns: columns(&state.history.rows(resolution), unix_ms),
-        earlier: state.history.earlier().iter().map(earlier).collect(),
+        columns: columns(&state.records.history.rows(resolution), unix_ms),
+        earlier: state
+            .records
+            .history
+            .earlier()
+            .iter()
+            .map(earlier)
+            .collect(),
         events,
     })
 }

@@ -5,8 +5,6 @@
 //!
 //! Tests: tests/status.rs.
 
-use std::sync::atomic::Ordering;
-
 use cellar_engine::{ExpiryTimeline, Instant, Leaving, MissRatioCurve, Stats};
 use serde::{Deserialize, Serialize};
 
@@ -443,7 +441,7 @@ pub(super) fn hide_settings(events: &mut Vec<Event>) {
 
 /// The events, the newest last.
 pub(super) fn events(state: &State) -> Vec<Event> {
-    let all = state.history.events();
+    let all = state.records.history.events();
     let unix_ms = |at_ms| state.wall.unix_ms(Instant(at_ms));
     let event = |event: &PastEvent| Event {
         unix_ms: unix_ms(event.from_ms),
@@ -465,7 +463,7 @@ fn server(facts: &Facts<'_>) -> Server {
         uptime_ms: facts.uptime_ms(),
         now_unix_ms: facts.now_unix_ms(),
         // Relaxed: only shown.
-        draining: facts.state.draining.load(Ordering::Relaxed),
+        draining: facts.state.run.is_draining(),
         console_write: settings.console_write,
         threads: settings.threads,
         restored: facts.state.cache.restored().map(|restored| RestoredCache {

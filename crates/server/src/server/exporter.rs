@@ -51,7 +51,7 @@ fn send(state: &State, collector: &Collector) -> Result<(), String> {
     let start_ns = state.start_unix_s() * 1_000_000_000;
     let now_ns = state.wall.unix_ms(state.cache.now()) * 1_000_000;
     let origin = SentBy {
-        instance: &state.run_id,
+        instance: &state.run.id,
         start_ns,
         now_ns: now_ns.max(start_ns),
     };

@@ -44,7 +44,7 @@ impl LoginWorker {
     /// # Errors
     /// The system's, when it is out of threads.
     pub(crate) fn start(state: &Arc<State>, clock: &LoopClock) -> io::Result<Option<LoginWorker>> {
-        let Some(users) = state.users.clone() else {
+        let Some(users) = state.access.users.clone() else {
             return Ok(None);
         };
         // Relaxed: a request for a check, which comes soon or a second later.
@@ -71,7 +71,7 @@ impl LoginWorker {
                 while !is_over.load(Ordering::Relaxed) {
                     let now_ms = clock.us() / 1_000;
                     if let Some(attempt) = users.next_attempt(now_ms, PAUSE_MS) {
-                        users.settle(attempt, &mut checker, &state.login_limiter, now_ms);
+                        users.settle(attempt, &mut checker, &state.access.login_limiter, now_ms);
                         checked_ms = now_ms;
                     } else if now_ms >= checked_ms + KEPT_MS {
                         checker.rest();

@@ -22,10 +22,13 @@ use crate::system::ticker::Ticker;
 /// The system's, when it is out of threads.
 pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> io::Result<Ticker> {
     let (now, version) = (clock.refresh(), env!("CARGO_PKG_VERSION"));
-    state.history.tell(EventKind::Started, now.0, version);
+    state
+        .records
+        .history
+        .tell(EventKind::Started, now.0, version);
     Ticker::start("cellar-recorder", Duration::ZERO, move || {
         let now = clock.refresh();
-        state.history.note(snapshot(&state, now.0));
+        state.records.history.note(snapshot(&state, now.0));
         // Rows lie a whole number of steps from the start.
         Duration::from_millis(STEP_MS - clock.us() / 1_000 % STEP_MS)
     })

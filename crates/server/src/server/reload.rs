@@ -102,7 +102,7 @@ impl Rereader {
 
     fn hear(&mut self) {
         if self.started.file().is_none() {
-            if self.state.tls.is_none() && self.state.users.is_none() {
+            if self.state.tls.is_none() && self.state.access.users.is_none() {
                 tracing::info!(
                     "SIGHUP: the server has no settings file, certificates or users file to reload"
                 );

@@ -30,7 +30,7 @@ pub(crate) fn start(state: Arc<State>) -> io::Result<Ticker> {
     let mut users_seen = None;
     Ticker::start("cellar-trainer", PAUSE, move || {
         let stopwatch = Stopwatch::start();
-        if let Some(users) = &state.users
+        if let Some(users) = &state.access.users
             && let generation = users.generation()
             && users_seen != Some(generation)
         {

@@ -127,7 +127,7 @@ impl Lookout {
     fn look_at_the_stop(&mut self, ms: u64) {
         // Relaxed: flags that order nothing.
         let is_told = self.told.load(Ordering::Relaxed);
-        if !is_told && !self.state.draining.load(Ordering::Relaxed) {
+        if !is_told && !self.state.run.is_draining() {
             return;
         }
         self.stopping_ms += ms;

@@ -35,7 +35,7 @@ pub fn make(
         take_effect(name, value, state);
         let told = format!("{name}={value}");
         let now_ms = state.cache.now().0;
-        state.history.tell(EventKind::Config, now_ms, &told);
+        state.records.history.tell(EventKind::Config, now_ms, &told);
     }
     Ok(changed)
 }
@@ -46,7 +46,7 @@ fn take_effect(name: &str, value: &str, state: &State) {
     match name {
         "latency-monitor-threshold" => {
             let ms = u64::try_from(number()).unwrap_or(0);
-            state.latency_events.set_threshold_ms(ms);
+            state.records.latency_events.set_threshold_ms(ms);
             state.choose_calls();
         }
         "active-expire-effort" => {
@@ -101,7 +101,7 @@ fn change_log(name: &str, number: i64, state: &State) {
         _ => None,
     };
     if let Some(kind) = threshold_of {
-        state.command_logs.of(kind).set_threshold(number);
+        state.records.command_logs.of(kind).set_threshold(number);
         return state.choose_calls();
     }
     let length_of = match name {
@@ -111,5 +111,5 @@ fn change_log(name: &str, number: i64, state: &State) {
         _ => return,
     };
     let most = usize::try_from(number).unwrap_or(usize::MAX);
-    state.command_logs.of(length_of).set_most(most);
+    state.records.command_logs.of(length_of).set_most(most);
 }

@@ -163,8 +163,7 @@ impl Acceptor {
     /// Stops accepting, and lets the loops finish their requests.
     fn begin_to_yield(&mut self) {
         let state = &self.admission.state;
-        // Relaxed: a flag that orders nothing.
-        state.leaving.store(true, Ordering::Relaxed);
+        state.run.set_leaving(true);
         for listener in &self.listeners {
             let _ = self.poller.remove(listener);
         }
@@ -226,10 +225,7 @@ impl Acceptor {
         if stage == Phase::Given {
             takeover.take_back_items(state);
         }
-        // Relaxed: a flag that orders nothing.
-        state
-            .leaving
-            .store(self.leave_ms.is_some(), Ordering::Relaxed);
+        state.run.set_leaving(self.leave_ms.is_some());
         clients.extend(takeover.client_handover.end(&self.admission.mailboxes));
         for client in clients {
             self.admission

@@ -21,7 +21,7 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let unauthenticated = &self.common.state.unauthenticated;
+        let unauthenticated = &self.common.state.access.unauthenticated;
         if connection.unauthenticated_ms.is_none() {
             if let Some(number) = connection.unauthenticated.take() {
                 unauthenticated.leave(number);
@@ -54,7 +54,7 @@ impl Worker {
                 self.counters.connections_login_closed.add(1);
                 self.close(slot);
             } else {
-                self.common.state.unauthenticated.give_way();
+                self.common.state.access.unauthenticated.give_way();
             }
         }
     }

@@ -52,7 +52,10 @@ fn recognise(
     let protocol = connection.link.protocol();
     let spoken = connection.beginning.look(protocol, so_far, looked_at)?;
     let peer = || peer_address(&connection.stream);
-    state.wrong_protocol.note(protocol, spoken, now_ms, peer);
+    state
+        .access
+        .wrong_protocol
+        .note(protocol, spoken, now_ms, peer);
     Some(spoken)
 }
 

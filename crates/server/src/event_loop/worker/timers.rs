@@ -119,7 +119,7 @@ impl Timers {
         }
         let totals = state.statistics.totals();
         let (cycles, busy_us) = state.statistics.loop_work();
-        state.pace.note(Sample {
+        state.records.pace.note(Sample {
             at_ms: now_ms,
             commands: state.statistics.calls().iter().sum(),
             bytes_read: totals.bytes_read,
@@ -286,9 +286,7 @@ impl Worker {
     /// Stops accepting; every connection ends after the requests it has sent so far.
     pub(super) fn begin_drain(&mut self) {
         let drain_ms = self.common.state.settings.drain_timeout_ms;
-        // Relaxed: flags that order nothing.
-        self.common.state.leaving.store(true, Ordering::Relaxed);
-        self.common.state.draining.store(true, Ordering::Relaxed);
+        self.common.state.run.begin_drain();
         // Requests received before are answered.
         self.common.state.pause.end();
         self.timers.drain = Some(Drain {

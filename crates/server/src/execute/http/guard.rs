@@ -77,15 +77,15 @@ pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> R
         _ => true,
     };
     let is_looked_at = is_needed || !is_named_right;
-    let bears_token = match &state.users {
+    let bears_token = match &state.access.users {
         None if token.is_empty() => false,
         None => is_looked_at && bears_token(call, peer, token)?,
         Some(users) => is_looked_at && is_of_user(call, peer, users)?,
     };
     check_sender(call, is_named_right || bears_token)?;
-    let asks = !token.is_empty() || state.users.is_some();
+    let asks = !token.is_empty() || state.access.users.is_some();
     if route != Route::Page && asks && !bears_token {
-        return Err(unauthorized(state.users.is_some()).into());
+        return Err(unauthorized(state.access.users.is_some()).into());
     }
     if call.login.is_some() {
         let target = &call.request.target;
@@ -247,7 +247,7 @@ fn bears_token(call: &mut Call<'_>, peer: &mut Peer, token: &str) -> Result<bool
     }
     peer.bore_token = false;
     let now_ms = call.context.cache().now().0;
-    let login_limiter = &call.context.state.login_limiter;
+    let login_limiter = &call.context.state.access.login_limiter;
     match login_limiter.compare(peer.source, now_ms, given, token.as_bytes()) {
         LoginAttempt::Right => {
             peer.bore_token = true;

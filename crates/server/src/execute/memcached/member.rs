@@ -62,7 +62,7 @@ impl Member {
         context: Context<'_>,
         output: &mut Output,
     ) -> Admitted {
-        let Some(users) = &context.state.users else {
+        let Some(users) = &context.state.access.users else {
             return Ok(None);
         };
         if self.is_new_guest

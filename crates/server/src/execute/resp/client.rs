@@ -76,7 +76,7 @@ fn are_known<'n>(
     call: &Call<'_>,
     mut names: impl Iterator<Item = &'n [u8]>,
 ) -> Result<(), Failure> {
-    let users = call.context.state.users.as_deref();
+    let users = call.context.state.access.users.as_deref();
     let is_unknown = |name: &&[u8]| {
         *name != DEFAULT_USER.as_bytes() && users.is_none_or(|users| users.describe(name).is_none())
     };

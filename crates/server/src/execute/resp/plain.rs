@@ -235,7 +235,7 @@ fn look_at(
             request_bytes: timing::request_bytes(args, session),
             reply_bytes: timing::reply_bytes(output).saturating_sub(before),
         };
-        if context.state.hot_keys.is_active() {
+        if context.state.records.hot_keys.is_active() {
             timing::measure((command, args), session, *context, spent);
         }
         timing::show(command, args, session, *context);

@@ -213,7 +213,11 @@ fn run_once(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), R
     let note = |text: &[u8], is_counted: bool| {
         has_failed.set(true);
         if !is_counted {
-            context.state.errors.note(&String::from_utf8_lossy(text));
+            context
+                .state
+                .records
+                .errors
+                .note(&String::from_utf8_lossy(text));
         }
     };
     let written = INTERPRETER.with_borrow_mut(|interpreter| {

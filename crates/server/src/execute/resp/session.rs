@@ -153,14 +153,14 @@ impl Session {
     /// The user of a new connection.
     pub(super) fn first_identity(state: &State) -> Identity {
         Identity::of_new(
-            state.users.as_deref(),
+            state.access.users.as_deref(),
             !state.settings.secrets.resp.is_empty(),
         )
     }
 
     /// The client's state; none if it is more than another process takes over.
     pub(super) fn setup(&self, state: &State) -> Option<ClientSetup> {
-        let has_logged_in = state.users.is_some() || !state.settings.secrets.resp.is_empty();
+        let has_logged_in = state.access.users.is_some() || !state.settings.secrets.resp.is_empty();
         let hears = self.tracked.is_on || self.monitors || !self.subscriptions.is_empty();
         let is_within = self.transaction.is_some() || self.watched.held_bytes() > 0;
         // Relaxed: a wish, which its own thread notes.
@@ -299,6 +299,7 @@ impl Session {
         };
         let line = describe(&self.client, now.0);
         state
+            .records
             .acl_log
             .note(refused, line.trim_end().to_owned(), state.wall.unix_ms(now));
     }
@@ -320,7 +321,7 @@ impl Session {
     #[inline]
     fn user(&mut self, state: &State) -> Option<&Arc<User>> {
         let was_known = self.identity.last_user().is_some();
-        if self.identity.user(state.users.as_deref()).is_none() && was_known {
+        if self.identity.user(state.access.users.as_deref()).is_none() && was_known {
             self.forget_all(state);
         }
         self.identity.last_user()
@@ -482,7 +483,7 @@ impl Session {
     /// transaction.
     #[cold]
     pub(super) fn forget_all(&mut self, state: &State) {
-        if state.users.is_some() {
+        if state.access.users.is_some() {
             // Messages already queued for it were meant for the former user.
             self.client.note_other_owner();
         }

@@ -104,7 +104,7 @@ impl Intake {
         context: Context<'_>,
         output: &mut Output,
     ) -> Flow {
-        let users = context.state.users.as_ref();
+        let users = context.state.access.users.as_ref();
         let has_lost = |login: &Login| users.is_some_and(|users| !users.has_still(login));
         if self.sender().is_some_and(has_lost) {
             return Flow::Close;

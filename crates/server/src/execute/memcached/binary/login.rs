@@ -27,7 +27,7 @@ pub(super) fn admit(
     context: Context<'_>,
     output: &mut Output,
 ) -> Admitted {
-    let Some(users) = &context.state.users else {
+    let Some(users) = &context.state.access.users else {
         return Ok(None);
     };
     let head = packet.head;

@@ -205,7 +205,7 @@ pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "detail_enabled", "no");
     stat(out, "cas_enabled", "yes");
     stat(out, "binding_protocol", "auto-negotiate");
-    let has_users = context.state.users.is_some();
+    let has_users = context.state.access.users.is_some();
     stat(
         out,
         "auth_enabled_sasl",

@@ -87,7 +87,7 @@ pub(in crate::execute::resp) fn is_in(row: &Command, category: &[u8]) -> bool {
 
 /// All users: those of the file, or the default user with the server's password.
 fn all(state: &State) -> Vec<Arc<User>> {
-    match &state.users {
+    match &state.access.users {
         Some(users) => users.all(),
         None => vec![Arc::new(User::everything(DEFAULT_USER))],
     }
@@ -95,7 +95,7 @@ fn all(state: &State) -> Vec<Arc<User>> {
 
 /// Whether a user needs no password, which is so only without users.
 fn needs_none(state: &State) -> bool {
-    state.users.is_none() && state.settings.secrets.resp.is_empty()
+    state.access.users.is_none() && state.settings.secrets.resp.is_empty()
 }
 
 /// Rights as rules of Redis's: commands, keys, channels; and the databases, for which Valkey has a
@@ -254,7 +254,7 @@ const LOG_ENTRIES: usize = 10;
 
 /// ACL LOG
 pub(in crate::execute::resp) fn log(call: &mut Call<'_>) -> Outcome {
-    let acl_log = &call.context.state.acl_log;
+    let acl_log = &call.context.state.records.acl_log;
     let count = match call.args {
         [_, _] => LOG_ENTRIES,
         [_, _, word] if word.eq_ignore_ascii_case(b"reset") => {

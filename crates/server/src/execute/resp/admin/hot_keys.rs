@@ -32,7 +32,7 @@ fn number(text: &[u8], least: u64, most: u64, refused: &'static str) -> Result<u
 /// [SLOTS count slot ...]
 pub(in crate::execute::resp) fn start(call: &mut Call<'_>) -> Outcome {
     let measurement = measurement_of(call)?;
-    if !call.context.state.hot_keys.start(measurement) {
+    if !call.context.state.records.hot_keys.start(measurement) {
         return Err(Failure::text(
             "ERR hotkey tracking session already in progress",
         ));
@@ -163,7 +163,7 @@ fn take_slots(
 
 /// HOTKEYS STOP: null if nothing is measured, as in Redis.
 pub(in crate::execute::resp) fn stop(call: &mut Call<'_>) -> Outcome {
-    let was_active = call.context.state.hot_keys.stop(call.now().0);
+    let was_active = call.context.state.records.hot_keys.stop(call.now().0);
     call.context.state.choose_calls();
     match was_active {
         true => call.reply().ok(),
@@ -174,7 +174,7 @@ pub(in crate::execute::resp) fn stop(call: &mut Call<'_>) -> Outcome {
 
 /// HOTKEYS RESET
 pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
-    if !call.context.state.hot_keys.reset(call.now().0) {
+    if !call.context.state.records.hot_keys.reset(call.now().0) {
         return Err(Failure::text(
             "ERR hotkey tracking session in progress, stop tracking first",
         ));
@@ -185,7 +185,7 @@ pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
 /// HOTKEYS GET
 pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
     let now = call.now();
-    let Some(measured) = call.context.state.hot_keys.read(now.0) else {
+    let Some(measured) = call.context.state.records.hot_keys.read(now.0) else {
         call.reply().null();
         return DONE;
     };

@@ -63,7 +63,7 @@ const SECTIONS: [Section; 15] = [
     }),
     ("Keyspace", true, keyspace),
     ("Hotkeys", true, |facts, text| {
-        let is_active = facts.call.context.state.hot_keys.is_active();
+        let is_active = facts.call.context.state.records.hot_keys.is_active();
         text.field("hotkeys-tracking-active", u8::from(is_active));
     }),
 ];
@@ -169,7 +169,7 @@ fn server(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let call = facts.call;
     let (state, settings) = (call.context.state, &call.context.state.settings);
     let now = call.cache().now();
-    let uptime_s = (now.0 - state.started.0) / 1_000;
+    let uptime_s = (now.0 - state.run.started.0) / 1_000;
     let mut plain = settings
         .listen
         .resp
@@ -190,7 +190,7 @@ fn server(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.field("multiplexing_api", "epoll");
     text.field("process_id", std::process::id());
     text.field("process_supervised", "no");
-    text.field("run_id", &state.run_id);
+    text.field("run_id", &state.run.id);
     text.field("tcp_port", port.unwrap_or("0"));
     text.field("server_time_usec", call.unix_ms(now) * 1_000);
     text.field("uptime_in_seconds", uptime_s);
@@ -349,14 +349,14 @@ fn persistence(facts: &InfoFacts<'_>, text: &mut InfoText) {
 fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let InfoFacts { totals, engine, .. } = facts;
     let state = facts.call.context.state;
-    let rates = state.pace.rates();
+    let rates = state.records.pace.rates();
     let commands: u64 = facts.calls().iter().sum();
     let (channels, patterns) = state.observer.pubsub.counts();
     let (keys, items, prefixes) = state.observer.tracking.counts();
     let wide = |count: usize| count as u64;
     let (channels, patterns) = (wide(channels), wide(patterns));
     let (keys, items, prefixes) = (wide(keys), wide(items), wide(prefixes));
-    let errors: u64 = state.errors.counts().map(|(_, count)| count).sum();
+    let errors: u64 = state.records.errors.counts().map(|(_, count)| count).sum();
     let kept = state.cache.no_eviction_stats();
     let blessed: u64 = kept.iter().map(|share| share.items).sum();
     text.fields([
@@ -415,7 +415,7 @@ fn replication(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.field("role", "master");
     text.field("connected_slaves", 0);
     text.field("master_failover_state", "no-failover");
-    text.field("master_replid", &facts.call.context.state.run_id);
+    text.field("master_replid", &facts.call.context.state.run.id);
     text.field("master_replid2", "0".repeat(40));
     text.fields([
         ("master_repl_offset", 0),
@@ -488,7 +488,7 @@ fn latency_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
 }
 
 fn error_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
-    for (code, count) in facts.call.context.state.errors.counts() {
+    for (code, count) in facts.call.context.state.records.errors.counts() {
         text.field(&format!("errorstat_{code}"), format_args!("count={count}"));
     }
 }

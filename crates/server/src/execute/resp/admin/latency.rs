@@ -83,7 +83,7 @@ fn signed(number: u64) -> i64 {
 
 /// The kinds of events that there were, with the latest of each.
 fn events(call: &Call<'_>) -> Vec<(LatencyEvent, LatencyHistory, LatencySample)> {
-    let events = &call.context.state.latency_events;
+    let events = &call.context.state.records.latency_events;
     let all = EVENTS
         .into_iter()
         .map(|event| (event, events.history(event)));
@@ -124,13 +124,13 @@ pub(in crate::execute::resp) fn history(call: &mut Call<'_>) -> Outcome {
 
 /// The history of the event with this name; empty for unknown names.
 fn history_of(call: &Call<'_>, name: &[u8]) -> LatencyHistory {
-    let events = &call.context.state.latency_events;
+    let events = &call.context.state.records.latency_events;
     LatencyEvent::find(name).map_or_else(LatencyHistory::default, |event| events.history(event))
 }
 
 /// LATENCY RESET
 pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
-    let events = &call.context.state.latency_events;
+    let events = &call.context.state.records.latency_events;
     let names = &call.args[2..];
     let is_named = |event: &LatencyEvent| {
         let name = event.name().as_bytes();
@@ -211,7 +211,7 @@ fn age(seconds: u64) -> String {
 /// LATENCY DOCTOR
 pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     let state = call.context.state;
-    let threshold_ms = state.latency_events.threshold_ms();
+    let threshold_ms = state.records.latency_events.threshold_ms();
     let events = events(call);
     let mut text = String::new();
     if threshold_ms == 0 && events.is_empty() {

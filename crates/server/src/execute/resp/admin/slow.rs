@@ -65,7 +65,7 @@ fn kind_of(name: &[u8]) -> Result<LogKind, Failure> {
 }
 
 fn log<'c>(call: &Call<'c>, kind: LogKind) -> &'c CommandLog {
-    call.context.state.command_logs.of(kind)
+    call.context.state.records.command_logs.of(kind)
 }
 
 /// Answers the newest entries.

@@ -90,6 +90,7 @@ pub(in crate::execute::resp) fn note_reply(
     let amount = bytes as u64;
     if context
         .state
+        .records
         .command_logs
         .of(LogKind::LargeReply)
         .takes(amount)
@@ -140,7 +141,7 @@ pub(in crate::execute::resp) fn run(
         request_bytes: request_bytes(call.args, call.session),
         reply_bytes: reply_bytes(call.output).saturating_sub(before),
     };
-    if call.context.state.hot_keys.is_active() {
+    if call.context.state.records.hot_keys.is_active() {
         measure((call.command, call.args), call.session, call.context, spent);
     }
     if !is_script {
@@ -201,7 +202,11 @@ pub(in crate::execute::resp) fn measure(
         bytes: (frame_bytes(args.iter().map(|arg| arg.len())) + spent.reply_bytes) as u64,
     };
     let slot = state.cluster.as_ref().map_or(0, |_| slot_of(first));
-    if state.hot_keys.note(&keys, slot, cost, state.cache.now().0) {
+    if state
+        .records
+        .hot_keys
+        .note(&keys, slot, cost, state.cache.now().0)
+    {
         state.choose_calls();
     }
 }
@@ -293,10 +298,10 @@ pub(in crate::execute::resp) fn note(
     } else {
         LatencyEvent::Command
     };
-    state.latency_events.note(event, us, unix_s);
+    state.records.latency_events.note(event, us, unix_s);
     for kind in LogKind::ALL {
         let amount = spent.amount(kind);
-        let amount = amount.filter(|amount| state.command_logs.of(kind).takes(*amount));
+        let amount = amount.filter(|amount| state.records.command_logs.of(kind).takes(*amount));
         if let Some(amount) = amount {
             log(command, client, context, (kind, amount), args());
         }
@@ -316,7 +321,7 @@ fn log(
         return;
     }
     let state = context.state;
-    state.command_logs.of(kind).add(LoggedCommand {
+    state.records.command_logs.of(kind).add(LoggedCommand {
         id: 0,
         unix_s: state.wall.unix_ms(state.cache.now()) / 1_000,
         amount,

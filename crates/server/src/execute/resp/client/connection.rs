@@ -151,7 +151,7 @@ enum Admission {
 
 /// Checks user and password; without a users file the only user is `default`.
 fn enter(call: &mut Call<'_>, user: Option<&[u8]>, password: &[u8]) -> Result<Admission, Failure> {
-    match &call.context.state.users {
+    match &call.context.state.access.users {
         Some(users) => enter_as_user(call, users, (user, password)),
         None => enter_with_password(call, user, password),
     }
@@ -180,7 +180,11 @@ fn enter_with_password(
     // A wrong user's password is compared with nothing that it could be.
     let given = if is_user { password } else { b"" };
     let now_ms = call.cache().now().0;
-    match state.login_limiter.compare(source, now_ms, given, expected) {
+    match state
+        .access
+        .login_limiter
+        .compare(source, now_ms, given, expected)
+    {
         LoginAttempt::Right => Ok(Admission::Known(None)),
         LoginAttempt::Wrong => refuse_password(call, user.unwrap_or(DEFAULT_USER.as_bytes())),
         LoginAttempt::TooMany { wait_s } => Ok(close(call, &too_many(wait_s))),
@@ -208,7 +212,7 @@ fn enter_as_user(
 /// Assigns the connection to the user who has logged in.
 fn admit(call: &mut Call<'_>, login: Option<Login>) {
     let state = call.context.state;
-    match (login, &state.users) {
+    match (login, &state.access.users) {
         (Some(login), Some(users)) => call.session.log_in(login, users, state),
         _ => call.session.identity = Identity::Free,
     }
@@ -248,7 +252,7 @@ pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
         _ => return Err(Failure::Syntax),
     };
     let state = call.context.state;
-    if user.is_none() && state.settings.secrets.resp.is_empty() && state.users.is_none() {
+    if user.is_none() && state.settings.secrets.resp.is_empty() && state.access.users.is_none() {
         return Err(Failure::text(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",

@@ -125,5 +125,5 @@ fn map_of(table: &SlotTable) -> String {
 
 /// Distinguishes the runs of servers.
 fn run_of(call: &Call<'_>) -> String {
-    call.context.state.run_id.chars().take(RUN_DIGITS).collect()
+    call.context.state.run.id.chars().take(RUN_DIGITS).collect()
 }

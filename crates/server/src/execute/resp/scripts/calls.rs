@@ -138,7 +138,7 @@ impl Host for Caller<'_> {
             return;
         }
         if let Err(text) = self.execute(args, is_over) {
-            self.context.state.errors.note(&text);
+            self.context.state.records.errors.note(&text);
             self.output = Output::default();
             Reply::new(self.output.bytes(), proto).error(&*text);
         }

@@ -171,7 +171,7 @@ impl Serving<'_> {
 
     /// Whether a client has disconnected, or has to with its user.
     fn is_over(&self, client: &Client) -> bool {
-        let Some(users) = &self.context.state.users else {
+        let Some(users) = &self.context.state.access.users else {
             return client.is_gone();
         };
         let login = client.facts().login.clone();

@@ -24,7 +24,7 @@ pub(super) fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
 /// The last fields of the section of statistics.
 pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
-    let ((cycles, busy_us), rates) = (state.statistics.loop_work(), state.pace.rates());
+    let ((cycles, busy_us), rates) = (state.statistics.loop_work(), state.records.pace.rates());
     let mut command_us = 0;
     facts.each_command(|_, calls, times| command_us += times.total_us(calls));
     // Busy microseconds per second, divided by the iterations per second.
@@ -45,7 +45,7 @@ pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
         ("acl_access_denied_channel", AclLogReason::Channel),
         ("acl_access_denied_db", AclLogReason::Database),
     ] {
-        text.field(name, state.acl_log.total(reason));
+        text.field(name, state.records.acl_log.total(reason));
     }
 }
 
