@@ -1,13 +1,13 @@
 //! The `cellar` daemon as a library: settings, event loops, and execution of requests.
 //!
-//! `event_loop::worker` reads a request from the socket, and `cellar_protocol` decodes it.
+//! `server::event_loop::worker` reads a request from the socket, and `cellar_protocol` decodes it.
 //! `execute` runs it against `cellar_engine` and encodes the reply into an `Output`. The worker
 //! writes the reply.
 //!
 //! The modules are in layer order: a module imports only modules declared above it.
 #![deny(unsafe_code)]
 
-/// Counts the memory that a command allocates and keeps, see `event_loop/connection.rs`.
+/// Counts the memory that a command allocates and keeps, see `server/event_loop/connection.rs`.
 #[global_allocator]
 static HEAP: cellar_engine::CountingHeap = cellar_engine::CountingHeap;
 
@@ -22,8 +22,6 @@ pub mod keyspace; // numbered databases, default TTLs, `WATCH`, notifications ab
 pub mod upgrade; // hot restart, and the sockets that systemd passes
 pub mod state; // the state that all event loops share
 pub mod metrics; // metrics for Prometheus and OpenTelemetry
-pub mod pages; // HTTP outside `/v1/cache`: console, status, history, metrics
-pub mod execute; // runs requests against the engine, by protocol
-pub mod event_loop; // accepts connections and serves them
-pub mod server; // start, stop, drain, background threads
+pub mod execute; // runs requests against the engine, by protocol; pages over HTTP
+pub mod server; // accepts connections and serves them; start, stop, drain, background threads
 pub mod subcommands; // `cellar doctor`, `healthcheck`, `hash-password`, `top`, `migrate check`

@@ -1,5 +1,6 @@
-//! Server: start, stop, drain, background threads.
+//! Server: event loops, start, stop, drain, background threads.
 
+pub(crate) mod event_loop; // accepts connections and serves them
 pub(crate) mod login_worker; // verifies passwords, reads the users file
 pub(crate) mod exporter; // sends metrics to an OpenTelemetry collector
 pub(crate) mod recorder; // records the history
@@ -33,11 +34,6 @@ use crate::config::protocol::{ByProtocol, Protocol};
 use crate::config::settings::Settings;
 use crate::config::settings::address::Address;
 use crate::config::settings::load::Loaded;
-use crate::event_loop::acceptor::takeover::Takeover;
-use crate::event_loop::acceptor::{Acceptor, LISTENERS_MAX};
-use crate::event_loop::admission::Admission;
-use crate::event_loop::handshakes::Antechamber;
-use crate::event_loop::worker::{Common, Worker};
 use crate::keyspace::observer::Observer;
 use crate::net::listener::{Listener, is_local};
 use crate::net::mailbox::Mailbox;
@@ -46,6 +42,11 @@ use crate::net::open_sockets::OpenSockets;
 use crate::net::stream::Transport;
 use crate::net::tls::Keys;
 use crate::observe::counters::pulse::Pulse;
+use crate::server::event_loop::acceptor::takeover::Takeover;
+use crate::server::event_loop::acceptor::{Acceptor, LISTENERS_MAX};
+use crate::server::event_loop::admission::Admission;
+use crate::server::event_loop::handshakes::Antechamber;
+use crate::server::event_loop::worker::{Common, Worker};
 use crate::state::State;
 use crate::system::clock::LoopClock;
 use crate::system::poller::Waker;

@@ -151,7 +151,7 @@ const NOT_ON_THE_PAGE: [(&str, &[&str]); 4] = [
     (
         "parts of a bound that is on the page",
         &[
-            "event_loop/handshakes.rs GUESTS_MAX",
+            "server/event_loop/handshakes.rs GUESTS_MAX",
             "config/limits.rs KEPT_BUFFER_BYTES_MAX",
             "config/limits.rs SPARE_BUFFERS_MAX",
             "observe/history.rs SECONDS_MAX",
@@ -165,7 +165,7 @@ const NOT_ON_THE_PAGE: [(&str, &[&str]); 4] = [
         &[
             "auth/login_limiter.rs DELAY_MS_MAX",
             "config/settings.rs EXPIRE_EFFORT_MAX",
-            "event_loop/acceptor.rs LISTENERS_MAX",
+            "server/event_loop/acceptor.rs LISTENERS_MAX",
             "cluster/node.rs WEIGHT_MAX",
         ],
     ),

@@ -6,8 +6,8 @@
 use crate::support::{daemon, http};
 
 use cellar::auth::login_limiter::{BURST, PER_CONNECTION_MAX};
+use cellar::execute::http::pages;
 use cellar::execute::http::route;
-use cellar::pages;
 
 use daemon::{Daemon, check, hit, set};
 use http::{Http, Response};

@@ -5,7 +5,7 @@ use crate::support::{daemon, http};
 
 use std::io::Write;
 
-use cellar::pages::status::{Latency, Status};
+use cellar::execute::http::pages::status::{Latency, Status, TimelineStep};
 use daemon::{Daemon, check, expect, hit, pattern, set};
 use http::Http;
 
@@ -141,8 +141,7 @@ fn the_status_tells_of_the_server_and_what_leaves() {
     assert_eq!(server.resp.as_ref(), Some(&daemon.resp));
     assert_eq!(server.http.as_ref(), Some(&daemon.http));
     let expiry = &status.expiry;
-    let items =
-        |steps: &[cellar::pages::status::TimelineStep]| steps.iter().map(|step| step.items).sum();
+    let items = |steps: &[TimelineStep]| steps.iter().map(|step| step.items).sum();
     let spans: [u64; 3] = [
         items(&expiry.minute),
         items(&expiry.hour),

@@ -11,7 +11,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use cellar::config::dial::Trust;
 use cellar::config::settings::top::{Target, TopOptions};
-use cellar::pages::status::{Amount, HotKey, Status, Thread, TimelineStep};
+use cellar::execute::http::pages::status::{
+    Amount, CurvePoint, HotKey, Status, Thread, TimelineStep,
+};
 use cellar::subcommands::top::draw::{Scene, draw, plain};
 use cellar::subcommands::top::fetch::fetch;
 use cellar::subcommands::top::look::Look;
@@ -73,8 +75,8 @@ fn step(until_s: u64) -> TimelineStep {
     }
 }
 
-fn point(factor: f64, gets: u64) -> cellar::pages::status::CurvePoint {
-    cellar::pages::status::CurvePoint {
+fn point(factor: f64, gets: u64) -> CurvePoint {
+    CurvePoint {
         factor,
         memory_bytes: (f64::from(64 << 20) * factor) as u64,
         gets,

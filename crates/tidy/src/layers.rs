@@ -59,9 +59,9 @@ const NAMING_PROTOCOLS: [&str; 4] = [
 
 /// The server's event loops, which do not name the protocols.
 const LOOPS: [&str; 3] = [
-    "crates/server/src/event_loop/connection.rs",
-    "crates/server/src/event_loop/worker.rs",
-    "crates/server/src/event_loop/worker/",
+    "crates/server/src/server/event_loop/connection.rs",
+    "crates/server/src/server/event_loop/worker.rs",
+    "crates/server/src/server/event_loop/worker/",
 ];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
@@ -410,7 +410,7 @@ mod tests {
     fn event_loops_name_no_protocol() {
         let named = |text: &str| {
             let file = File {
-                path: "crates/server/src/event_loop/worker/steps.rs".into(),
+                path: "crates/server/src/server/event_loop/worker/steps.rs".into(),
                 text: text.into(),
             };
             in_loop(&file).is_some()

@@ -33,7 +33,6 @@ use crate::config::protocol::Protocol;
 use crate::net::listener::is_of_this_machine;
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
-use crate::pages::{self, PageRequest};
 use crate::state::State;
 
 mod date;
@@ -42,6 +41,7 @@ pub mod route; // the paths of the HTTP API and their methods
 mod call;
 mod elsewhere; // where else a key is
 mod asker; // which user asks over HTTP
+pub mod pages; // all paths outside `/v1/cache`: console, status, history, metrics
 mod guard; // access checks of HTTP: host names, origins, tokens
 mod conditions;
 mod parameters;
@@ -57,6 +57,7 @@ use asker::Asker;
 use guard::Stop;
 
 use call::{Call, DONE, Failure, Outcome, write_failure};
+use pages::PageRequest;
 use route::Route;
 use upload::{Rest, refuse_connection, time_out};
 

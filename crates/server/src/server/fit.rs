@@ -11,7 +11,7 @@ use crate::config::memory;
 use crate::config::settings::Settings;
 use crate::config::settings::load::{Loaded, Origin};
 use crate::config::settings::units::show_duration_ms;
-use crate::event_loop::handshakes::GUESTS_MAX;
+use crate::server::event_loop::handshakes::GUESTS_MAX;
 
 /// Open files besides connections and event loops: standard streams, listeners, signals.
 const OTHER_FILES: usize = 128;

@@ -177,7 +177,7 @@ fn ends(key: KeyEvent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::status::Status;
+    use crate::execute::http::pages::status::Status;
 
     #[test]
     fn a_server_that_goes_away_is_told_about_and_its_figures_stay() {

@@ -21,11 +21,11 @@ use cellar_protocol::http::{Mark, Method, Status};
 use super::Peer;
 use super::asker::Claim;
 use super::call::{Call, Failure};
+use super::pages;
 use super::route::Route;
 use crate::auth::login_limiter::{LoginAttempt, is_same};
 use crate::auth::users::{LoginResult, Ticket, Users};
 use crate::execute::permission::of_path;
-use crate::pages;
 
 /// Longest name of this server that a connection remembers.
 const NOTED_HOST_BYTES_MAX: usize = 64;

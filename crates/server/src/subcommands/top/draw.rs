@@ -13,7 +13,7 @@ use ratatui::widgets::{Block, Paragraph, Sparkline, Widget};
 use super::look::Look;
 use super::words::{bytes, count, percent, span, time_us};
 use crate::config::protocol::Protocol;
-use crate::pages::status::{Status, TimelineStep};
+use crate::execute::http::pages::status::{HotKey, Status, Thread, TimelineStep};
 
 /// Height of the lines above the panels.
 const HEAD: u16 = 2;
@@ -300,7 +300,7 @@ fn curve(look: &Look, area: Rect, buffer: &mut Buffer) {
 fn threads(look: &Look, area: Rect, buffer: &mut Buffer) {
     let inner = panel("event loops: busy, requests/s", area, buffer);
     let threads = look.now.threads.iter().zip(look.threads());
-    let line = |(thread, (busy, rate)): (&crate::pages::status::Thread, (f64, f64))| {
+    let line = |(thread, (busy, rate)): (&Thread, (f64, f64))| {
         bar(
             &thread.name,
             busy,
@@ -355,7 +355,7 @@ fn span_column(name: &str, steps: &[TimelineStep], area: Rect, buffer: &mut Buff
 fn hot_keys(status: &Status, area: Rect, buffer: &mut Buffer) {
     let inner = panel("hottest keys, last minute", area, buffer);
     let room = usize::from(inner.width).saturating_sub(20);
-    let line = |hot: &crate::pages::status::HotKey| {
+    let line = |hot: &HotKey| {
         let key = printable(&hot.key);
         let cut = |key: &str| key.chars().take(room).collect::<String>();
         let database = if hot.database == 0 {

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::dial::{PATIENCE, PeerStream, connect, encrypt};
 use crate::config::settings::top::{Target, TopOptions};
-use crate::pages::status::Status;
+use crate::execute::http::pages::status::Status;
 
 /// Bytes of a reply at most.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;

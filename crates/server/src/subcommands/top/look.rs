@@ -1,7 +1,7 @@
 //! Look: two statuses of a server, and what happened between them.
 
+use crate::execute::http::pages::status::{Latency, Operations, Status, Thread};
 use crate::observe::counters::load::quantile;
-use crate::pages::status::{Latency, Operations, Status};
 
 /// The displayed data: a status and, if any, the status before it.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Look {
     #[must_use]
     pub fn threads(&self) -> Vec<(f64, f64)> {
         let thread = |place: usize| {
-            let of = |status: &Status, count: fn(&crate::pages::status::Thread) -> u64| {
+            let of = |status: &Status, count: fn(&Thread) -> u64| {
                 status.threads.get(place).map_or(0, count)
             };
             let busy = self.rate(|status| of(status, |thread| thread.busy_us)) / 1e6;
@@ -130,7 +130,7 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::status::{Histogram, Thread};
+    use crate::execute::http::pages::status::Histogram;
 
     fn status(uptime_ms: u64, requests: u64) -> Status {
         let mut status = Status::default();

@@ -26,9 +26,9 @@ use super::share::{Shares, TimeSlice};
 use super::steps::{decode_spans, fetch_ahead, run};
 use crate::clients::client::Delivery;
 use crate::config::limits::{LONG_REQUEST_BYTES_MIN, WAITING_BYTES_MAX};
-use crate::event_loop::connection::Input;
 use crate::execute::Context;
 use crate::net::mailbox::Home;
+use crate::server::event_loop::connection::Input;
 
 impl Worker {
     /// Serves each fresh connection, and resumed connections as long as time remains.

@@ -18,11 +18,11 @@ use rustix::io::Errno;
 
 use self::takeover::Takeover;
 use crate::config::settings::units::show_duration_ms;
-use crate::event_loop::admission::Admission;
-use crate::event_loop::handshakes::Antechamber;
 use crate::net::listener::{BACKLOG, Listener};
 use crate::net::mailbox::{Arrival, ClientSetup, Mailbox};
 use crate::net::stream::Stream;
+use crate::server::event_loop::admission::Admission;
+use crate::server::event_loop::handshakes::Antechamber;
 use crate::system::clock::LoopClock;
 use crate::system::poller::{Interest, Poller, Waker};
 use crate::system::signals::Signals;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::Worker;
 use crate::clients::budget::{AheadGrant, Budget, Held};
-use crate::event_loop::connection::Connection;
+use crate::server::event_loop::connection::Connection;
 
 /// Growth after which a loop checks the budget.
 const LOOK_BYTES: usize = 64 << 10;

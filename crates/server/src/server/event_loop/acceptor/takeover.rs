@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering;
 
 use super::{Acceptor, SUCCESSOR_TOKEN};
 use crate::config::settings::address::Address;
-use crate::event_loop::admission::refuse;
 use crate::net::listener::Listener;
 use crate::net::mailbox::{Arrival, Mailbox};
 use crate::net::open_sockets::place_of;
+use crate::server::event_loop::admission::refuse;
 use crate::state::State;
 use crate::system::poller::Interest;
 use crate::upgrade::client_handover::ClientHandover;

@@ -7,11 +7,11 @@ use super::Worker;
 use super::steps::{Ran, feed, run_frame};
 use crate::auth::wrong_protocol::Spoken;
 use crate::config::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
-use crate::event_loop::connection::{Connection, Ending, Input};
 use crate::execute::{Context, Flow, Transfer, serve};
 use crate::net::listener::peer_address;
 use crate::net::stream::Received;
 use crate::observe::counters::Counters;
+use crate::server::event_loop::connection::{Connection, Ending, Input};
 use crate::state::State;
 
 /// Records the result of a read for a transfer; returns whether the connection is broken.

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 
 use super::Worker;
 use super::login_time::is_login_overdue;
-use crate::event_loop::connection::{Connection, Ending};
 use crate::execute::Context;
 use crate::net::listener::peer_address;
 use crate::observe::rates::Sample;
+use crate::server::event_loop::connection::{Connection, Ending};
 use crate::state::State;
 
 /// How often the first loop samples the counters.

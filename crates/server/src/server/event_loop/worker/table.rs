@@ -3,7 +3,7 @@
 //! A token names a slot and how often it was filled, so an event for a connection that is closed
 //! never reaches the one that took its place.
 
-use crate::event_loop::connection::Connection;
+use crate::server::event_loop::connection::Connection;
 
 /// A slot and its generation.
 #[derive(Debug, Default)]

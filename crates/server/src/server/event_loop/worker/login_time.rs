@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::Worker;
-use crate::event_loop::connection::{Connection, Ending};
 use crate::net::mailbox::Home;
+use crate::server::event_loop::connection::{Connection, Ending};
 
 /// Connections closed for new ones in one iteration.
 const LEAVING_MAX: usize = 64;

@@ -32,7 +32,7 @@ macro_rules! asset {
         Asset {
             path: concat!("/assets/", $name),
             content_type: $content_type,
-            body: include_bytes!(concat!("../../assets/console/", $name)),
+            body: include_bytes!(concat!("../../../../assets/console/", $name)),
         }
     };
 }

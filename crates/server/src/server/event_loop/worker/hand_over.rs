@@ -1,20 +1,19 @@
 //! Hand over: moves connections to a new process, between two requests.
 //!
 //! A connection moves as its socket if it has no request in progress and no state that cannot move
-//! ([`Connection::setup_to_move`](crate::event_loop::connection::Connection::setup_to_move)): the
-//! new process reads the unread bytes. All others are drained. When none of them has anything left
-//! to execute the loop has settled: it writes pending replies, and executes no further request. The
-//! loop does not wait for clients that wait for their peer or for another client, and every wait
-//! has a time limit.
+//! ([`Connection::setup_to_move`]): the new process reads the unread bytes. All others are drained.
+//! When none of them has anything left to execute the loop has settled: it writes pending replies,
+//! and executes no further request. The loop does not wait for clients that wait for their peer or
+//! for another client, and every wait has a time limit.
 //!
 //! Why: docs/decisions/0056. Tests: tests/takeover.rs.
 
 use std::sync::atomic::Ordering;
 
 use super::Worker;
-use crate::event_loop::connection::{Connection, Ending};
 use crate::net::listener::came_from;
 use crate::net::mailbox::{Arrival, Mailbox};
+use crate::server::event_loop::connection::{Connection, Ending};
 
 /// Longest wait for the rest of a request.
 const REST_MS: u64 = 100;

@@ -1,17 +1,17 @@
 //! Client eviction: closes connections when clients hold too much memory.
 //!
-//! A loop checks the budget when its connections have grown enough ([`held`](super::held)). The loop that finds
-//! it exceeded wakes the others, and each loop above its part closes its largest connections in
-//! this order: unauthenticated ones; connections without progress for [`STALLED_MS`], so that a
-//! client in the middle of a long request or reply outlasts those that only hold memory; all
-//! others; last those with CLIENT NO-EVICT.
+//! A loop checks the budget when its connections have grown enough ([`held`](super::held)). The
+//! loop that finds it exceeded wakes the others, and each loop above its part closes its largest
+//! connections in this order: unauthenticated ones; connections without progress for
+//! [`STALLED_MS`], so that a client in the middle of a long request or reply outlasts those that
+//! only hold memory; all others; last those with CLIENT NO-EVICT.
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 
 use super::Worker;
-use crate::event_loop::connection::Connection;
 use crate::execute::{Context, Refusal};
+use crate::server::event_loop::connection::Connection;
 
 /// Time without progress after which memory counts as only held.
 const STALLED_MS: u64 = 1_000;

@@ -3,8 +3,8 @@
 use cellar_engine::{Cache, Instant};
 
 use super::batch::{STEPS_MAX, Span, Step};
-use crate::event_loop::connection::{CommandStart, Connection, Ending, Input};
 use crate::execute::{Codec, Context, DecodedTask, Flow, Found, Task};
+use crate::server::event_loop::connection::{CommandStart, Connection, Ending, Input};
 use crate::state::State;
 
 /// How far ahead of execution items are fetched.

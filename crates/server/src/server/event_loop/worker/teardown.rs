@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use crate::clients::waiters::Waiter;
 use crate::config::limits::ENTRY_BYTES;
-use crate::event_loop::connection::Connection;
 use crate::execute::{Link, Unfinished};
+use crate::server::event_loop::connection::Connection;
 use crate::state::State;
 
 /// Names that one iteration frees.
