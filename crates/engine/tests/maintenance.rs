@@ -140,3 +140,31 @@ fn memory_that_holds_nothing_goes_back_in_two_seconds_however_much_it_is() {
         assert!(held < kept as u64, "{held} of {memory_mib} MiB");
     }
 }
+
+/// Waking a thread for nothing costs more than most of its work; memory that is touched ahead of
+/// its use has to stay ahead.
+#[test]
+fn maintenance_comes_back_soon_only_while_memory_grows_or_there_is_work() {
+    let (short, idle) = (Duration::from_millis(2), Duration::from_millis(10));
+    let timed = filled_in(MEMORY_BYTES);
+    let mut maintenance = Maintenance::default();
+    let mut rest = || {
+        let steps = std::iter::repeat_with(|| {
+            let pause = maintenance.step(&timed.cache);
+            timed.clock.advance_ms(pause.as_millis() as u64);
+            pause
+        });
+        let pauses: Vec<Duration> = steps.take(2_000).collect();
+        let mut between = pauses.iter().filter(|&&it| short < it && it < idle);
+        assert_eq!(between.next(), None, "neither work nor growth nor rest");
+        assert!(pauses.last() >= Some(&idle), "it does not come to rest");
+        pauses
+    };
+    rest();
+    for number in ITEMS..ITEMS + 5_000 {
+        timed.set(&key_of(number), &value_of(number), None).unwrap();
+    }
+    let after_growth = &rest()[..10];
+    let is_soon = after_growth.iter().all(|&pause| pause <= short);
+    assert!(is_soon, "{after_growth:?}");
+}

@@ -19,10 +19,10 @@ use crate::evict::background::ENTRIES_PER_TICK;
 use crate::expire::Excess;
 use crate::store::SumBudget;
 
-/// Pause between two steps while there is something to do.
+/// Pause between two steps while there is something to do, or memory grows, which is touched ahead
+/// of its use.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
-/// Shortest pause when there is nothing to do. Waking the thread costs as much as moving dozens of
-/// items.
+/// Shortest pause otherwise. Waking the thread costs as much as moving dozens of items.
 const IDLE_PAUSE: Duration = Duration::from_millis(10);
 /// Pause while a segment is partly emptied: its moved items take memory twice until it is empty.
 const EMPTYING_PAUSE: Duration = Duration::from_micros(100);
@@ -200,7 +200,10 @@ impl Maintenance {
     /// before the next.
     pub fn step(&mut self, cache: &Cache) -> Duration {
         let waiting = cache.maintain();
-        let mut pause = (self.quiet / PAUSE_SHARE).clamp(IDLE_PAUSE, Maintenance::PAUSE);
+        let mut pause = match waiting.is_growing {
+            true => SHORT_PAUSE,
+            false => (self.quiet / PAUSE_SHARE).clamp(IDLE_PAUSE, Maintenance::PAUSE),
+        };
         if waiting.is_any {
             (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
             pause = waiting.pause(cache.shards.len());
@@ -232,6 +235,8 @@ pub(super) struct Waiting {
     is_any: bool,
     /// Whether some segment is partly emptied.
     is_emptying: bool,
+    /// Whether a shard took fresh memory not long ago.
+    is_growing: bool,
     /// Expired items whose memory should have been reclaimed.
     overdue: u64,
     /// Whether some blocks lack a checksum.
@@ -286,6 +291,7 @@ fn tick_shard(
     waiting.overdue += overdue.items;
     waiting.surplus += shard.store.surplus(now, effort.release);
     let (index, log) = shard.store.begin_touch(now);
+    waiting.is_growing |= shard.store.log().is_growing(now);
     let mean_bytes = shard.store.mean_item_bytes();
     drop(shard);
     cell.set_prefetch(mean_bytes);
