@@ -9,7 +9,7 @@
 //! While memory is not needed, background maintenance empties segments, few at a time, as long as
 //! more than 4.5 % of the stored bytes are [`Reclaimable`].
 //!
-//! Why: docs/decisions/0013 and 0071. Tests: tests/expiry.rs, tests/reclaim.rs.
+//! Why: docs/decisions/0013, 0071 and 0102. Tests: tests/expiry.rs, tests/reclaim.rs.
 
 use crate::clock::Instant;
 use crate::index::ENTRY_BYTES;

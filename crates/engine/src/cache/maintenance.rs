@@ -5,7 +5,7 @@
 //! not used yet. The longest hold of a lock is for copying 2 MiB to a huge page, and not while the
 //! cache grows.
 //!
-//! Why: docs/decisions/0010 and 0014. Tests: tests/maintenance.rs, tests/evict.rs.
+//! Why: docs/decisions/0010, 0014 and 0102. Tests: tests/maintenance.rs, tests/evict.rs.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;

@@ -273,7 +273,7 @@ impl Cache {
             return;
         }
         let before = self.insights.hits().add(u64::from(hits));
-        // One of the group at most, which has fewer keys than reads to the next one that counts.
+        // At most one read of a group counts: a group has fewer than `GAP_MEAN` keys.
         let nth = next_for_heat(before);
         if nth < hits {
             (0..nth).for_each(|_| hit &= hit - 1);
