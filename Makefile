@@ -105,7 +105,8 @@ smoke: ## links the server statically, packs it as .deb, starts both
 cross-test: compilers ## for aarch64, by qemu: tests of engine, protocols, near client, server; a package that starts
 	packaging/for $(ARM) $(CARGO) test --locked --target $(ARM) --lib \
 		--package cellar-engine --package cellar-values --package cellar-protocol --package cellar-script --package cellar-near \
-		--package cellar
+		--package cellar-system --package cellar-config --package cellar-net --package cellar-cluster --package cellar-shared \
+		--package cellar-execute --package cellar
 	$(MAKE) package TARGET=$(ARM) PACKAGES=$(CARGO_TARGET_DIR)/$(ARM)/package FORMS="deb tar image"
 	packaging/for $(ARM) packaging/smoke $(CARGO_TARGET_DIR)/$(ARM)/release/cellar \
 		$(CARGO_TARGET_DIR)/$(ARM)/smoke

@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use cellar::keyspace::names::{KnownNames, Names};
 use cellar_engine::{Cache, Config, DeleteOptions, SetOptions, StateDir, StateOptions};
+use cellar_shared::keyspace::names::{KnownNames, Names};
 
 const PAGE: usize = 4096;
 const KEYS: usize = 600;

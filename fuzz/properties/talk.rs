@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use cellar::config::settings::Settings;
-use cellar::state::State;
+use cellar_config::settings::Settings;
 use cellar_engine::{Cache, Clock, Config, Instant, ManualClock};
+use cellar_shared::state::State;
 
 use super::talk::Talk;
 

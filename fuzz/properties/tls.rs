@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
 
-use cellar::config::protocol::Protocol;
-use cellar::config::settings::Settings;
-use cellar::net::stream::encrypted::Handshake;
-use cellar::net::stream::{Received, Stream, Transport};
-use cellar::net::tls::Keys;
+use cellar_config::protocol::Protocol;
+use cellar_config::settings::Settings;
+use cellar_net::stream::encrypted::Handshake;
+use cellar_net::stream::{Received, Stream, Transport};
+use cellar_net::tls::Keys;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};

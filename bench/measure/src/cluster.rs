@@ -10,8 +10,8 @@ mod router; // a client that follows MOVED
 mod cost; // what a request costs
 mod change; // what clients notice
 
-use cellar::cluster::registration::{LOOK, MARGIN, RENEWALS};
-use cellar::config::settings::Settings;
+use cellar_cluster::registration::{LOOK, MARGIN, RENEWALS};
+use cellar_config::settings::Settings;
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -4,14 +4,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use cellar::config::logging;
-use cellar::config::settings::load::{Action, load};
 use cellar::server;
 use cellar::subcommands::doctor;
 use cellar::subcommands::hash_password;
 use cellar::subcommands::healthcheck;
 use cellar::subcommands::migrate;
 use cellar::subcommands::top;
+use cellar_config::logging;
+use cellar_config::settings::load::{Action, load};
 
 /// Exit status when the server cannot start.
 const REFUSED_STATUS: u8 = 2;

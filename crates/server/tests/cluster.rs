@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellar::clients::client::Seat;
-use cellar::cluster::list::NodeList;
-use cellar::cluster::map::Owners;
-use cellar::cluster::ownership::now_ms;
-use cellar::cluster::slot::{SLOTS, SlotSet, slot_of};
-use cellar::config::settings::Settings;
-use cellar::config::settings::source::ListSource;
+use cellar_cluster::list::NodeList;
+use cellar_cluster::map::Owners;
+use cellar_cluster::ownership::now_ms;
+use cellar_cluster::slot::{SLOTS, SlotSet, slot_of};
+use cellar_config::settings::Settings;
+use cellar_config::settings::source::ListSource;
 use cellar_engine::ManualClock;
+use cellar_shared::clients::client::Seat;
 use tempfile::TempDir;
 
 use crate::support::daemon::{Daemon, check, expect, set};

@@ -6,7 +6,7 @@ use crate::support::{daemon, http, resp};
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use cellar::execute::http::pages::status::Status;
+use cellar_execute::http::pages::status::Status;
 use daemon::Daemon;
 use http::Http;
 use resp::{Client, Value, bulks, error, ok};

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cellar::state::State;
 use cellar_engine::{Instant, ManualClock};
+use cellar_shared::state::State;
 
 use crate::support::session::{Session, UNIX_MS_AT_ZERO, state};
 

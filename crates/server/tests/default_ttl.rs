@@ -10,14 +10,14 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use cellar::clients::client::Seat;
-use cellar::config::protocol::Protocol;
-use cellar::config::settings::Settings;
-use cellar::config::settings::default_ttl::DefaultTtl;
-use cellar::state::State;
+use cellar_config::protocol::Protocol;
+use cellar_config::settings::Settings;
+use cellar_config::settings::default_ttl::DefaultTtl;
 use cellar_engine::{Deadline, Instant, ManualClock};
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::command::{Flags, TABLE};
+use cellar_shared::clients::client::Seat;
+use cellar_shared::state::State;
 
 use daemon::frame;
 use session::{Session, UNIX_MS_AT_ZERO, state_of};

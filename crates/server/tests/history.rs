@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cellar::observe::history::columns::COLUMNS;
+use cellar_shared::observe::history::columns::COLUMNS;
 use daemon::{Daemon, check, set};
 use http::Http;
 use serde_json::Value;

@@ -22,7 +22,7 @@ use crate::support::resp::{Client, Value, ok};
 use crate::support::vitals::{
     descriptors, forget_peak, occupied_bytes, processor_time, raise_descriptors,
 };
-use cellar::config::limits::{ARENA_BYTES, CONNECTION_BYTES, SPARE_BYTES};
+use cellar_config::limits::{ARENA_BYTES, CONNECTION_BYTES, SPARE_BYTES};
 
 const MIB: usize = 1 << 20;
 /// `--memory` of the servers here; values on their way may hold half of it.

@@ -5,9 +5,9 @@
 
 use crate::support::{daemon, http};
 
-use cellar::auth::login_limiter::{BURST, PER_CONNECTION_MAX};
-use cellar::execute::http::pages;
-use cellar::execute::http::route;
+use cellar_execute::http::pages;
+use cellar_execute::http::route;
+use cellar_shared::auth::login_limiter::{BURST, PER_CONNECTION_MAX};
 
 use daemon::{Daemon, check, hit, set};
 use http::{Http, Response};

@@ -9,12 +9,12 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use cellar::clients::client::Seat;
-use cellar::config::settings::Settings;
-use cellar::config::settings::keep::Keep;
-use cellar::state::State;
+use cellar_config::settings::Settings;
+use cellar_config::settings::keep::Keep;
 use cellar_engine::{Instant, ManualClock};
 use cellar_protocol::resp::command::{Flags, TABLE};
+use cellar_shared::clients::client::Seat;
+use cellar_shared::state::State;
 
 use daemon::{Daemon, check, expect, frame};
 use session::{Session, UNIX_MS_AT_ZERO, state_of};

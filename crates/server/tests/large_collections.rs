@@ -167,7 +167,7 @@ fn call(client: &mut Client, words: &[String]) {
 #[test]
 fn every_kind_of_collection_is_tested() {
     for number in 0..=u8::MAX {
-        let name = cellar::keyspace::kind::name(Kind(number));
+        let name = cellar_shared::keyspace::kind::name(Kind(number));
         let is_tested = TYPES.iter().any(|it| it.name == name);
         assert!(is_tested || ["string", "unknown"].contains(&name), "{name}");
     }

@@ -14,7 +14,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cellar::system::clock::Stopwatch;
+use cellar_system::clock::Stopwatch;
 
 use crate::support::daemon::Daemon;
 use crate::support::http::Http;

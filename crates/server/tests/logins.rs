@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use cellar::system::clock::Stopwatch;
+use cellar_system::clock::Stopwatch;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use daemon::{Daemon, frame, set};
@@ -405,7 +405,8 @@ fn right_logins_get_in_soon_while_networks_that_were_wrong_guess_everybodys_pass
 fn check_right_logins(guessed: u64, prepare: impl FnOnce(&Daemon)) {
     let users: Vec<String> = (0..=RIGHT_LOGINS)
         .map(|number| {
-            let hash = cellar::auth::users::hash(format!("right {number}").as_bytes()).unwrap();
+            let hash =
+                cellar_shared::auth::users::hash(format!("right {number}").as_bytes()).unwrap();
             format!("[[user]]\nname = \"u{number}\"\npasswords = [\"{hash}\"]\nrole = \"read\"\n")
         })
         .collect();

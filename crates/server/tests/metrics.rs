@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use cellar::config::protocol::Protocol;
-use cellar::config::settings::Settings;
-use cellar::metrics::deprecated::DEPRECATED;
-use cellar::metrics::text::MetricType;
-use cellar::metrics::{FAMILIES, exposition};
-use cellar::net::tls::Keys;
-use cellar::state::State;
+use cellar_config::protocol::Protocol;
+use cellar_config::settings::Settings;
 use cellar_engine::{Cache, Config, SetOptions};
+use cellar_net::tls::Keys;
+use cellar_shared::metrics::deprecated::DEPRECATED;
+use cellar_shared::metrics::text::MetricType;
+use cellar_shared::metrics::{FAMILIES, exposition};
+use cellar_shared::state::State;
 use daemon::Daemon;
 use http::Http;
 

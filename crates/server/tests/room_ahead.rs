@@ -5,11 +5,11 @@ use crate::support::{daemon, resp, session};
 
 use std::sync::Arc;
 
-use cellar::clients::client::Seat;
-use cellar::config::settings::Settings;
-use cellar::config::settings::keep::Keep;
-use cellar::state::State;
+use cellar_config::settings::Settings;
+use cellar_config::settings::keep::Keep;
 use cellar_engine::{Instant, ManualClock};
+use cellar_shared::clients::client::Seat;
+use cellar_shared::state::State;
 
 use daemon::{Daemon, frame, pattern};
 use resp::Client;

@@ -5,7 +5,7 @@ use crate::support::{daemon, http};
 
 use std::io::Write;
 
-use cellar::execute::http::pages::status::{Latency, Status, TimelineStep};
+use cellar_execute::http::pages::status::{Latency, Status, TimelineStep};
 use daemon::{Daemon, check, expect, hit, pattern, set};
 use http::Http;
 

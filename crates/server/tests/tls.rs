@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cellar::config::limits::HANDSHAKES_PER_SOURCE_MAX;
+use cellar_config::limits::HANDSHAKES_PER_SOURCE_MAX;
 use rcgen::SanType;
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustls::crypto::CryptoProvider;

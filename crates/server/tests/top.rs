@@ -9,14 +9,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use cellar::config::dial::Trust;
-use cellar::config::settings::top::{Target, TopOptions};
-use cellar::execute::http::pages::status::{
-    Amount, CurvePoint, HotKey, Status, Thread, TimelineStep,
-};
 use cellar::subcommands::top::draw::{Scene, draw, plain};
 use cellar::subcommands::top::fetch::fetch;
 use cellar::subcommands::top::look::Look;
+use cellar_config::dial::Trust;
+use cellar_config::settings::top::{Target, TopOptions};
+use cellar_execute::http::pages::status::{
+    Amount, CurvePoint, HotKey, Status, Thread, TimelineStep,
+};
 use daemon::{Daemon, check, hit, set};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use cellar::auth::users::Role;
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::command::{Command, Flags, TABLE};
+use cellar_shared::auth::users::Role;
 
 use daemon::Daemon;
 use http::Http;

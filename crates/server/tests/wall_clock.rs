@@ -6,11 +6,11 @@ use crate::support::session;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cellar::clients::client::Seat;
-use cellar::metrics::exposition;
-use cellar::state::State;
-use cellar::system::clock::LoopClock;
 use cellar_engine::{Clock, ManualClock};
+use cellar_shared::clients::client::Seat;
+use cellar_shared::metrics::exposition;
+use cellar_shared::state::State;
+use cellar_system::clock::LoopClock;
 use session::{Session, UNIX_MS_AT_ZERO};
 
 const HOUR_MS: i64 = 3_600_000;

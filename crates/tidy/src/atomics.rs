@@ -1,12 +1,13 @@
 //! The rule for atomics: what each of them orders stands beside it.
 //!
 //! A use of `Ordering::Release` is explained by a comment that names `Release`: on its line, above
-//! it in its function, or at the declaration of the atomic anywhere in the crate. Which atomic is
-//! used is read off the call: `self.keys.load(..)` is about `keys`. One without a name of its own
-//! (`.0`) has to be declared in the same file.
+//! it in its function, or at the declaration of the atomic anywhere in the crate; the crates of the
+//! server count as one. Which atomic is used is read off the call: `self.keys.load(..)` is about
+//! `keys`. One without a name of its own (`.0`) has to be declared in the same file.
 
 use std::collections::BTreeSet;
 
+use crate::layers::SERVER;
 use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
@@ -25,14 +26,17 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut crates: Vec<&str> = tree.rust().filter_map(File::crate_name).collect();
     crates.sort_unstable();
     crates.dedup();
-    let mut findings = Vec::new();
+    crates.retain(|name| !SERVER.contains(name));
+    let server = SERVER.into_iter().flat_map(|name| tree.sources_of(name));
+    let mut findings = check_together(server);
     for name in crates {
-        findings.extend(check_crate(tree.sources_of(name)));
+        findings.extend(check_together(tree.sources_of(name)));
     }
     findings
 }
 
-fn check_crate<'a>(files: impl Iterator<Item = &'a File>) -> Vec<Finding> {
+/// Checks the files of one crate, or of several that share their atomics.
+fn check_together<'a>(files: impl Iterator<Item = &'a File>) -> Vec<Finding> {
     let cut: Vec<(&File, Source)> = files.map(|file| (file, Source::cut(&file.text))).collect();
     let mut everywhere = Explained::new();
     for (_, source) in &cut {
@@ -179,7 +183,7 @@ mod tests {
             text: (*text).into(),
         };
         let files: Vec<File> = files.iter().map(file).collect();
-        let found = check_crate(files.iter());
+        let found = check_together(files.iter());
         let show = |finding: &Finding| format!("{}:{}", finding.path, finding.line);
         found.iter().map(show).collect()
     }

@@ -75,7 +75,7 @@ const README_WORDS_MAX: usize = 25;
 const GUIDE_WORDS_MAX: usize = 35;
 
 /// The text of `--help`, which is Rust, not Markdown.
-const HELP: &str = "crates/server/src/config/settings/help.rs";
+const HELP: &str = "crates/config/src/settings/help.rs";
 /// Pages whose terms are checked, beside README and guide: they are made of help texts.
 const GENERATED: [&str; 3] = ["docs/config.md", "docs/limits.md", "docs/metrics.md"];
 

@@ -10,18 +10,58 @@ use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
 /// Every crate and the crates of the project it may depend on.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("engine", &[]),
     ("protocol", &[]),
     ("values", &["cellar-engine"]),
     ("script", &["cellar-engine", "cellar-protocol"]),
+    ("system", &["cellar-engine"]),
+    (
+        "config",
+        &["cellar-engine", "cellar-protocol", "cellar-system"],
+    ),
+    ("net", &["cellar-engine", "cellar-system", "cellar-config"]),
+    ("cluster", &["cellar-protocol", "cellar-config"]),
+    (
+        "shared",
+        &[
+            "cellar-engine",
+            "cellar-protocol",
+            "cellar-values",
+            "cellar-script",
+            "cellar-system",
+            "cellar-config",
+            "cellar-net",
+            "cellar-cluster",
+        ],
+    ),
+    (
+        "execute",
+        &[
+            "cellar-engine",
+            "cellar-protocol",
+            "cellar-values",
+            "cellar-script",
+            "cellar-system",
+            "cellar-config",
+            "cellar-net",
+            "cellar-cluster",
+            "cellar-shared",
+        ],
+    ),
     (
         "server",
         &[
             "cellar-engine",
             "cellar-protocol",
-            "cellar-script",
             "cellar-values",
+            "cellar-script",
+            "cellar-system",
+            "cellar-config",
+            "cellar-net",
+            "cellar-cluster",
+            "cellar-shared",
+            "cellar-execute",
         ],
     ),
     ("near", &["cellar-protocol"]),
@@ -31,7 +71,8 @@ const ARROWS: [(&str, &[&str]); 11] = [
     (
         "measure",
         &[
-            "cellar",
+            "cellar-cluster",
+            "cellar-config",
             "cellar-engine",
             "cellar-load",
             "cellar-near",
@@ -42,19 +83,25 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("tidy", &["cellar-runner"]),
 ];
 
-/// The only files of the server that may name both the protocol's and the engine's types.
-const MEETING_PLACES: [&str; 2] = ["crates/server/src/execute.rs", "crates/server/src/execute/"];
+/// The crates that the server is made of, lowest first.
+pub(crate) const SERVER: [&str; 7] = [
+    "system", "config", "net", "cluster", "shared", "execute", "server",
+];
+
+/// The only crate of the server whose files may name both the protocol's and the engine's types.
+const MEETING_PLACE: &str = "crates/execute/src/";
 
 /// The protocols, each with a room of its own in codecs and execution.
 pub(crate) const PROTOCOLS: [&str; 3] = ["memcached", "resp", "http"];
 
-/// The server's files that tell one protocol from the others, beside `execute/NAME.rs`, which has
-/// its `PROTOCOL`. All others ask its row (`config/protocol.rs`) or what implements `Intake`.
+/// The server's files that tell one protocol from the others, beside `execute/src/NAME.rs`, which
+/// has its `PROTOCOL`. All others ask its row (`config/src/protocol.rs`) or what implements
+/// `Intake`.
 const NAMING_PROTOCOLS: [&str; 4] = [
-    "auth/wrong_protocol.rs",
-    "cluster/table.rs",
-    "config/settings.rs",
-    "execute/link.rs",
+    "shared/src/auth/wrong_protocol.rs",
+    "cluster/src/table.rs",
+    "config/src/settings.rs",
+    "execute/src/link.rs",
 ];
 
 /// The server's event loops, which do not name the protocols.
@@ -65,10 +112,16 @@ const LOOPS: [&str; 3] = [
 ];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
-const UNSAFE_ATTRIBUTES: [(&str, &str); 10] = [
+const UNSAFE_ATTRIBUTES: [(&str, &str); 16] = [
     ("values", "#![forbid(unsafe_code)]"),
     ("script", "#![forbid(unsafe_code)]"),
     ("protocol", "#![forbid(unsafe_code)]"),
+    ("system", "#![forbid(unsafe_code)]"),
+    ("config", "#![forbid(unsafe_code)]"),
+    ("net", "#![forbid(unsafe_code)]"),
+    ("cluster", "#![forbid(unsafe_code)]"),
+    ("shared", "#![forbid(unsafe_code)]"),
+    ("execute", "#![forbid(unsafe_code)]"),
     ("server", "#![deny(unsafe_code)]"),
     ("near", "#![forbid(unsafe_code)]"),
     ("capi", "#![deny(unsafe_code)]"),
@@ -118,23 +171,23 @@ fn arrows(tree: &Tree) -> Vec<Finding> {
 }
 
 fn meeting_places(tree: &Tree) -> Vec<Finding> {
-    let in_server = |file: &&File| file.path.starts_with("crates/server/src/");
-    tree.rust().filter(in_server).flat_map(meeting).collect()
+    sources_of_the_server(tree).flat_map(meeting).collect()
+}
+
+fn sources_of_the_server(tree: &Tree) -> impl Iterator<Item = &File> {
+    SERVER.into_iter().flat_map(|name| tree.sources_of(name))
 }
 
 /// Checks one file of the server.
 fn meeting(file: &File) -> Option<Finding> {
-    if MEETING_PLACES
-        .iter()
-        .any(|place| file.path.starts_with(place))
-    {
+    if file.path.starts_with(MEETING_PLACE) {
         return None;
     }
     let code = Source::cut(&file.text).code;
     let place = |name| words(&code).find(|(_, word)| *word == name);
     let (offset, _) = place("cellar_protocol")?;
     place("cellar_engine")?;
-    let what = "protocol and engine meet only in server/src/execute.rs and its children";
+    let what = "protocol and engine meet only in crates/execute";
     Some(Finding::new(file, line_at(&code, offset), what))
 }
 
@@ -148,20 +201,19 @@ fn in_loop(file: &File) -> Option<Finding> {
     let code = Source::cut(&file.text).code;
     let (offset, name) =
         words(&code).find(|(_, word)| *word == "cellar_protocol" || PROTOCOLS.contains(word))?;
-    let what = format!("event loops know no protocol: `{name}` is for server/src/execute.rs");
+    let what = format!("event loops know no protocol: `{name}` is for crates/execute");
     Some(Finding::new(file, line_at(&code, offset), what))
 }
 
 /// Checks that the files of [`NAMING_PROTOCOLS`], and no others, name a variant of `Protocol`.
 fn naming_protocols(tree: &Tree) -> Vec<Finding> {
-    let in_server = |file: &&File| file.path.starts_with("crates/server/src/");
-    tree.rust().filter(in_server).filter_map(naming).collect()
+    sources_of_the_server(tree).filter_map(naming).collect()
 }
 
 /// Checks one file of the server.
 fn naming(file: &File) -> Option<Finding> {
-    let path = file.path.strip_prefix("crates/server/src/")?;
-    let is_own = |name: &&str| path == format!("execute/{name}.rs");
+    let path = file.path.strip_prefix("crates/")?;
+    let is_own = |name: &&str| path == format!("execute/src/{name}.rs");
     if PROTOCOLS.iter().any(is_own) || file.is_test() {
         return None;
     }
@@ -391,7 +443,7 @@ mod tests {
     fn protocol_and_engine_meet_in_execute_only() {
         let met = |path: &str, text: &str| {
             let file = File {
-                path: format!("crates/server/src/{path}"),
+                path: format!("crates/{path}"),
                 text: text.into(),
             };
             meeting(&file).is_some()
@@ -399,11 +451,11 @@ mod tests {
         let both = "use cellar_engine::Cache;\nuse cellar_protocol::memcached::Request;\n";
         let decoding = "use cellar_engine::Cache;\n\
             use cellar_protocol::memcached;\nfn a() { memcached::decode() }\n";
-        assert!(!met("execute/read.rs", both));
-        assert!(met("output.rs", both));
-        assert!(met("worker/steps.rs", both));
-        assert!(met("worker/steps.rs", decoding));
-        assert!(!met("output.rs", "use cellar_engine::Cache;\n"));
+        assert!(!met("execute/src/read.rs", both));
+        assert!(met("net/src/output.rs", both));
+        assert!(met("server/src/worker/steps.rs", both));
+        assert!(met("server/src/worker/steps.rs", decoding));
+        assert!(!met("net/src/output.rs", "use cellar_engine::Cache;\n"));
     }
 
     #[test]
@@ -415,32 +467,35 @@ mod tests {
             };
             in_loop(&file).is_some()
         };
-        assert!(named("use crate::execute::memcached;\n"));
+        assert!(named("use cellar_execute::memcached;\n"));
         assert!(named("fn a() { cellar_protocol::resp::decode() }\n"));
-        assert!(!named("//! For memcached.\nuse crate::execute::Link;\n"));
+        assert!(!named("//! For memcached.\nuse cellar_execute::Link;\n"));
     }
 
     #[test]
     fn few_files_name_a_protocol_and_the_list_has_no_others() {
         let found = |path: &str, text: &str| {
             let file = File {
-                path: format!("crates/server/src/{path}"),
+                path: format!("crates/{path}"),
                 text: text.into(),
             };
             naming(&file).map(|finding| finding.to_string())
         };
         let names = "fn a() {\n    b(Protocol::Http)\n}\n";
-        let at = "crates/server/src/net/tls.rs:2: a protocol's row or its `Intake` says what \
+        let at = "crates/net/src/tls.rs:2: a protocol's row or its `Intake` says what \
                   differs between protocols";
-        assert_eq!(found("net/tls.rs", names).as_deref(), Some(at));
-        assert_eq!(found("execute/http.rs", names), None);
-        assert_eq!(found("execute/link.rs", names), None);
-        assert!(found("execute/link.rs", "fn a() {}\n").is_some());
+        assert_eq!(found("net/src/tls.rs", names).as_deref(), Some(at));
+        assert_eq!(found("execute/src/http.rs", names), None);
+        assert_eq!(found("execute/src/link.rs", names), None);
+        assert!(found("execute/src/link.rs", "fn a() {}\n").is_some());
         assert_eq!(
-            found("net/tls.rs", "fn a() { b(OldProtocol::Http) }\n"),
+            found("net/src/tls.rs", "fn a() { b(OldProtocol::Http) }\n"),
             None
         );
-        assert_eq!(found("net/tls.rs", "fn a() { b(Protocol::ALL) }\n"), None);
+        assert_eq!(
+            found("net/src/tls.rs", "fn a() { b(Protocol::ALL) }\n"),
+            None
+        );
     }
 
     #[test]

@@ -3,11 +3,12 @@
 //! Each row is a word that the code once had for something, and the field's word. A part
 //! of an identifier counts: `doorstep` is in `note_doorstep`. Comments and tests may use the words.
 
+use crate::layers::SERVER;
 use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
-/// The crates that the rule is for.
-const CRATES: [&str; 6] = ["engine", "values", "script", "server", "near", "capi"];
+/// The crates that the rule is for, beside the server's.
+const CRATES: [&str; 5] = ["engine", "values", "script", "near", "capi"];
 
 /// Words that went, and what is said instead.
 const RETIRED: &[(&str, &str)] = &[
@@ -77,7 +78,10 @@ const RETIRED: &[(&str, &str)] = &[
 /// Retired words in the code of the product, and files that are called so.
 #[must_use]
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let sources = CRATES.iter().flat_map(|name| tree.sources_of(name));
+    let sources = CRATES
+        .into_iter()
+        .chain(SERVER)
+        .flat_map(|name| tree.sources_of(name));
     sources.flat_map(check_file).collect()
 }
 

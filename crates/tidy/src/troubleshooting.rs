@@ -4,13 +4,14 @@
 //! stands for a name or a number. Each part of a text is looked for in the strings of one Rust
 //! file, as they are printed: without escapes, and joined where a string goes on in another line.
 
+use crate::layers::SERVER;
 use crate::tree::{File, Finding, Tree};
 
 const PAGE: &str = "docs/guide/troubleshooting.md";
 /// Fewest rows that the page has.
 const ROWS_MIN: usize = 20;
-/// Crates whose texts users see.
-const CRATES: [&str; 5] = ["server", "engine", "protocol", "script", "values"];
+/// Crates whose texts users see, beside the server's.
+const CRATES: [&str; 4] = ["engine", "protocol", "script", "values"];
 
 /// Quoted texts that no source has.
 #[must_use]
@@ -18,7 +19,10 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let Some(page) = tree.file(PAGE) else {
         return Vec::new();
     };
-    let sources = CRATES.into_iter().flat_map(|name| tree.sources_of(name));
+    let sources = CRATES
+        .into_iter()
+        .chain(SERVER)
+        .flat_map(|name| tree.sources_of(name));
     let sources: Vec<String> = sources.map(|file| printed(&file.text)).collect();
     check_page(page, &sources)
 }

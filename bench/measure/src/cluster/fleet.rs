@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use cellar::cluster::list::NodeList;
-use cellar::cluster::map::Owners;
-use cellar::cluster::slot::{SLOTS, slot_of};
+use cellar_cluster::list::NodeList;
+use cellar_cluster::map::Owners;
+use cellar_cluster::slot::{SLOTS, slot_of};
 use cellar_load::{
     Client, Drive, Error, Ingredients, Limit, NS_PER_S, Plan, Recipe, Records, ReservedPort,
     Server, Wire, now_ns,

@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use cellar::cluster::slot::slot_of;
+use cellar_cluster::slot::slot_of;
 use cellar_load::{Address, Client, Error, Event, Records, Wire};
 use serde::Serialize;
 

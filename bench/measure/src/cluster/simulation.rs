@@ -1,14 +1,14 @@
 //! Simulation: what the server's own map and registrations come to for so many nodes. Counts, no
 //! times.
 
-use cellar::cluster::list::NodeList;
-use cellar::cluster::map::Owners;
-use cellar::cluster::node::Node;
-use cellar::cluster::registration::{KeyValue, PrefixSnapshot, RegisteredNodes, Registration};
-use cellar::cluster::slot::SLOTS;
-use cellar::cluster::table::SlotTable;
-use cellar::config::settings::address::Address;
-use cellar::config::settings::announced::Announced;
+use cellar_cluster::list::NodeList;
+use cellar_cluster::map::Owners;
+use cellar_cluster::node::Node;
+use cellar_cluster::registration::{KeyValue, PrefixSnapshot, RegisteredNodes, Registration};
+use cellar_cluster::slot::SLOTS;
+use cellar_cluster::table::SlotTable;
+use cellar_config::settings::address::Address;
+use cellar_config::settings::announced::Announced;
 use cellar_load::Error;
 use cellar_protocol::resp::Proto;
 use serde::Serialize;

@@ -5,10 +5,9 @@
 
 use std::io::{IsTerminal, Write};
 
+use cellar_config::settings::address::Address;
+use cellar_config::settings::{LogFormat, Settings};
 use tracing::level_filters::LevelFilter;
-
-use crate::config::settings::address::Address;
-use crate::config::settings::{LogFormat, Settings};
 
 /// Writes it to the terminal, if standard error is one and log lines are for people.
 pub(crate) fn greet(settings: &Settings) {
@@ -66,7 +65,7 @@ fn here(host: &str) -> String {
 mod tests {
     use super::*;
 
-    use crate::config::protocol::ByProtocol;
+    use cellar_config::protocol::ByProtocol;
     #[test]
     fn it_says_what_to_type_for_what_is_listened_on() {
         let all = text(&Settings::default());

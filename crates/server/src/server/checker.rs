@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use crate::state::State;
-use crate::system::clock::Stopwatch;
+use cellar_shared::state::State;
+use cellar_system::clock::Stopwatch;
 
 /// How often the progress of the check is logged.
 const PROGRESS_MS: u64 = 1_000;

@@ -10,12 +10,12 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::dial::connect;
-use crate::config::settings::collector::Collector;
-use crate::metrics::exposition;
-use crate::metrics::otlp::{SentBy, request};
-use crate::state::State;
-use crate::system::ticker::Ticker;
+use cellar_config::dial::connect;
+use cellar_config::settings::collector::Collector;
+use cellar_shared::metrics::exposition;
+use cellar_shared::metrics::otlp::{SentBy, request};
+use cellar_shared::state::State;
+use cellar_system::ticker::Ticker;
 
 /// The longest response that is read.
 const ANSWER_BYTES_MAX: u64 = 4 << 10;

@@ -4,13 +4,13 @@
 //! error.
 //! Tests: tests/startup_errors.rs.
 
+use cellar_config::error::Error;
+use cellar_config::memory;
+use cellar_config::settings::Settings;
+use cellar_config::settings::load::{Loaded, Origin};
+use cellar_config::settings::units::show_duration_ms;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::error::Error;
-use crate::config::memory;
-use crate::config::settings::Settings;
-use crate::config::settings::load::{Loaded, Origin};
-use crate::config::settings::units::show_duration_ms;
 use crate::server::event_loop::handshakes::GUESTS_MAX;
 
 /// Open files besides connections and event loops: standard streams, listeners, signals.

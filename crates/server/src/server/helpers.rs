@@ -4,9 +4,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use cellar_config::error::Error;
+use cellar_config::settings::load::Loaded;
+use cellar_system::ticker::Ticker;
+
 use super::no_thread;
-use crate::config::error::Error;
-use crate::config::settings::load::Loaded;
 use crate::server::checker::Checker;
 use crate::server::event_loop::worker::Common;
 use crate::server::exporter;
@@ -17,7 +19,6 @@ use crate::server::recorder;
 use crate::server::reload::Reload;
 use crate::server::trainer;
 use crate::server::watchdog::Watchdog;
-use crate::system::ticker::Ticker;
 
 /// Background threads, which serve no clients.
 pub(super) struct Helpers {

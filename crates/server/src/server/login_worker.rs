@@ -12,12 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder, JoinHandle};
 
+use cellar_shared::auth::users::{PasswordChecker, Users};
+use cellar_shared::state::State;
+use cellar_system::clock::LoopClock;
 use signal_hook::consts::SIGHUP;
 use signal_hook::flag;
-
-use crate::auth::users::{PasswordChecker, Users};
-use crate::state::State;
-use crate::system::clock::LoopClock;
 
 /// How often it checks the file.
 const LOOK_MS: u64 = 1_000;

@@ -11,13 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cellar_shared::clients::events::Telling;
+use cellar_shared::clients::tracking::begin_turn;
+use cellar_shared::state::State;
+use cellar_system::clock::{LoopClock, Stopwatch};
+use cellar_system::ticker::Ticker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::clients::events::Telling;
-use crate::clients::tracking::begin_turn;
-use crate::state::State;
-use crate::system::clock::{LoopClock, Stopwatch};
-use crate::system::ticker::Ticker;
 
 /// When clients hold so much less than at the peak, the heap gives memory back to the system.
 const HEAP_BYTES_MIN: usize = 16 << 20;

@@ -18,18 +18,19 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use cellar_cluster::list::NodeList;
+use cellar_cluster::node::Node;
+use cellar_config::dial::Trust;
+use cellar_config::error::Error;
+use cellar_config::settings::Settings;
+use cellar_config::settings::source::{EtcdPlace, ListSource};
+use cellar_shared::state::State;
+
 use self::dns::NamedList;
 use self::etcd::Registrar;
 use self::etcd::login::EtcdLogin;
 use self::file::ListFile;
 use self::keeper::Keeper;
-use crate::cluster::list::NodeList;
-use crate::cluster::node::Node;
-use crate::config::dial::Trust;
-use crate::config::error::Error;
-use crate::config::settings::Settings;
-use crate::config::settings::source::{EtcdPlace, ListSource};
-use crate::state::State;
 
 /// How long a check waits for a member of etcd.
 const CHECK_PATIENCE: Duration = Duration::from_secs(2);

@@ -9,12 +9,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::observe::counters::load::LoadTotals;
-use crate::observe::history::events::EventKind;
-use crate::observe::history::{LoopSnapshot, STEP_MS, Snapshot};
-use crate::state::State;
-use crate::system::clock::LoopClock;
-use crate::system::ticker::Ticker;
+use cellar_shared::observe::counters::load::LoadTotals;
+use cellar_shared::observe::history::events::EventKind;
+use cellar_shared::observe::history::{LoopSnapshot, STEP_MS, Snapshot};
+use cellar_shared::state::State;
+use cellar_system::clock::LoopClock;
+use cellar_system::ticker::Ticker;
 
 /// Starts the thread.
 ///

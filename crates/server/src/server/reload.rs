@@ -10,15 +10,16 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use crate::config::error::Error;
-use crate::config::memory;
-use crate::config::parameters::{Refused, can_change, of_settings};
-use crate::config::settings::load::Loaded;
-use crate::config::settings::{Row, Settings, TABLE};
-use crate::state::State;
-use crate::state::changes;
-use crate::system::poller::{Interest, Poller, Waker};
-use crate::system::signals::Hangups;
+use cellar_config::error::Error;
+use cellar_config::memory;
+use cellar_config::parameters::{Refused, can_change, of_settings};
+use cellar_config::settings::load::Loaded;
+use cellar_config::settings::{Row, Settings, TABLE};
+use cellar_shared::state::State;
+use cellar_shared::state::changes;
+use cellar_system::poller::{Interest, Poller, Waker};
+use cellar_system::signals::Hangups;
+
 use crate::upgrade::notify::{self, Notice};
 
 /// Longest sleep.

@@ -9,12 +9,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellar_config::settings::compressed_databases::CompressedDatabases;
 use cellar_engine::Space;
-
-use crate::config::settings::compressed_databases::CompressedDatabases;
-use crate::state::State;
-use crate::system::clock::Stopwatch;
-use crate::system::ticker::Ticker;
+use cellar_shared::state::State;
+use cellar_system::clock::Stopwatch;
+use cellar_system::ticker::Ticker;
 
 /// Pause between two steps when nothing is to do, and the least while there is.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -7,16 +7,16 @@
 
 use std::net::SocketAddr;
 
+use cellar_config::error::Error;
+use cellar_config::protocol::Protocol;
+use cellar_config::settings::Settings;
+use cellar_config::settings::address::Address;
+use cellar_config::settings::load::Loaded;
 use cellar_engine::{Cache, StateDir};
+use cellar_net::listener::Listener;
+use cellar_shared::auth::users::Users;
 
 use super::{cache_config, check_addresses_of, fit, make_keys, open_address_error};
-use crate::auth::users::Users;
-use crate::config::error::Error;
-use crate::config::protocol::Protocol;
-use crate::config::settings::Settings;
-use crate::config::settings::address::Address;
-use crate::config::settings::load::Loaded;
-use crate::net::listener::Listener;
 use crate::upgrade::handover::control_socket::ControlSocket;
 
 /// The result of the checks.

@@ -17,15 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use cellar_shared::state::State;
+use cellar_system::clock::Stopwatch;
+use cellar_system::poller::{Interest, Poller, Waker};
+use cellar_system::signals::IMPATIENT_STATUS;
 use signal_hook::low_level;
 
 use self::alarm::Alarm;
 use self::reporter::{News, Reporter};
 use self::stall::Stalls;
-use crate::state::State;
-use crate::system::clock::Stopwatch;
-use crate::system::poller::{Interest, Poller, Waker};
-use crate::system::signals::IMPATIENT_STATUS;
 
 /// Time between two looks.
 const LOOK_MS: u32 = 100;

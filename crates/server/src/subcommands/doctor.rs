@@ -9,17 +9,17 @@
 use std::fs;
 use std::path::Path;
 
+use cellar_config::memory;
+use cellar_config::settings::Settings;
+use cellar_config::settings::load::Loaded;
+use cellar_config::settings::source::ListSource;
+use cellar_config::settings::units::round_size;
+use cellar_net::listener::BACKLOG;
+use cellar_system::cgroup;
 use rustix::process::{Resource, getrlimit};
 
-use crate::config::memory;
-use crate::config::settings::Settings;
-use crate::config::settings::load::Loaded;
-use crate::config::settings::source::ListSource;
-use crate::config::settings::units::round_size;
-use crate::net::listener::BACKLOG;
 use crate::server::membership;
 use crate::server::{Trial, open_files, try_start};
-use crate::system::cgroup;
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,9 +262,13 @@ fn read(root: &Path, path: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+#[path = "../../../system/src/cgroup/fake_machine.rs"]
+mod fake_machine;
+
+#[cfg(test)]
 mod tests {
+    use super::fake_machine::machine;
     use super::*;
-    use crate::system::cgroup::tests::machine;
 
     fn settings() -> Settings {
         Settings {

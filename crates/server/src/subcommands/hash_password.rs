@@ -5,11 +5,10 @@
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
+use cellar_config::error::Error;
+use cellar_shared::auth::users;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
-
-use crate::auth::users;
-use crate::config::error::Error;
 
 /// Longest input that is read.
 const INPUT_BYTES_MAX: u64 = 64 << 10;

@@ -9,11 +9,11 @@
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 
-use crate::config::dial::{PATIENCE, PeerStream, connect, encrypt, encrypt_to_anyone};
-use crate::config::logging::printable;
-use crate::config::protocol::Protocol;
-use crate::config::settings::address::Address;
-use crate::config::settings::health::{HealthOptions, HealthTarget};
+use cellar_config::dial::{PATIENCE, PeerStream, connect, encrypt, encrypt_to_anyone};
+use cellar_config::logging::printable;
+use cellar_config::protocol::Protocol;
+use cellar_config::settings::address::Address;
+use cellar_config::settings::health::{HealthOptions, HealthTarget};
 
 /// Bytes of a reply that are read at most.
 const ANSWER_BYTES_MAX: usize = 512;

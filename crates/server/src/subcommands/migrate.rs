@@ -12,9 +12,10 @@ pub mod memcached;
 
 use std::io::Write;
 
+use cellar_config::error::Error;
+use cellar_config::settings::migrate::{MigrateOptions, OldProtocol};
+
 use self::wire::OldLink;
-use crate::config::error::Error;
-use crate::config::settings::migrate::{MigrateOptions, OldProtocol};
 
 /// Queries a server and prints which features it uses. Returns whether Cellar has all of them.
 ///

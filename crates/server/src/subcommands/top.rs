@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use cellar_config::error::Error;
+use cellar_config::settings::top::TopOptions;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
@@ -25,8 +27,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use self::draw::{Scene, draw, plain};
 use self::fetch::{Fetcher, TopAnswer, fetch, remembered};
 use self::look::Look;
-use crate::config::error::Error;
-use crate::config::settings::top::TopOptions;
 
 /// Interval between checks for pressed keys.
 const KEYS_PAUSE: Duration = Duration::from_millis(50);
@@ -177,7 +177,7 @@ fn ends(key: KeyEvent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::http::pages::status::Status;
+    use cellar_execute::http::pages::status::Status;
 
     #[test]
     fn a_server_that_goes_away_is_told_about_and_its_figures_stay() {

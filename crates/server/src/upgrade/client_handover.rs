@@ -7,9 +7,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cellar_net::mailbox::{Arrival, Mailbox};
 use parking_lot::Mutex;
-
-use crate::net::mailbox::{Arrival, Mailbox};
 
 /// The state shared by the loops and the acceptor.
 #[derive(Debug, Default)]

@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 use std::env;
 use std::os::fd::{AsFd, OwnedFd};
 
+use cellar_config::error::Error;
+use cellar_config::logging::printable;
+use cellar_config::protocol::{ByProtocol, Protocol};
+use cellar_config::settings::Settings;
+use cellar_config::settings::address::Address;
+use cellar_net::listener::Listener;
+use cellar_net::open_sockets::OpenSockets;
 use listenfd::ListenFd;
 
-use crate::config::error::Error;
-use crate::config::logging::printable;
-use crate::config::protocol::{ByProtocol, Protocol};
-use crate::config::settings::Settings;
-use crate::config::settings::address::Address;
-use crate::net::listener::Listener;
-use crate::net::open_sockets::OpenSockets;
 use crate::upgrade::notify;
 
 /// The variable with the names, between colons.

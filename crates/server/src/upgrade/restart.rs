@@ -8,15 +8,14 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use cellar_config::error::Error;
+use cellar_config::settings::Settings;
 use cellar_engine::{Cache, Restored, Space, StateDir, StateOptions};
-
-use crate::config::error::Error;
-use crate::config::settings::Settings;
-use crate::keyspace::content_types::ContentTypes;
-use crate::keyspace::databases::Databases;
-use crate::keyspace::names::{KnownNames, Names};
-use crate::system::clock::LoopClock;
-use crate::system::signals;
+use cellar_shared::keyspace::content_types::ContentTypes;
+use cellar_shared::keyspace::databases::Databases;
+use cellar_shared::keyspace::names::{KnownNames, Names};
+use cellar_system::clock::LoopClock;
+use cellar_system::signals;
 
 /// Memory of a killed server up to which its items are checked before this one serves: that takes a
 /// tenth of a second.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use cellar::system::clock::Stopwatch;
+use cellar_system::clock::Stopwatch;
 
 use crate::support::daemon::{Daemon, frame, pattern};
 use crate::support::vitals::{forget_peak, occupied_bytes, processor_time};

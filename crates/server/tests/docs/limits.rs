@@ -9,15 +9,8 @@ use cellar_script::{
     PROGRAM_BYTES_MAX, SCRIPT_REPLY_BYTES_MAX, SCRIPTS_MAX, SOURCE_BYTES_MAX,
 };
 
-use cellar::auth::login_limiter::PER_CONNECTION_MAX;
-use cellar::auth::users::{
-    HASH_BYTES_MAX, NAME_BYTES_MAX, OWN_HASH_BYTES, PASSWORD_BYTES_MAX, USERS_MAX, WAITING_MAX,
-    WAITING_PER_SOURCE_MAX,
-};
-use cellar::clients::monitors::MONITORS_MAX;
-use cellar::clients::tracking::TABLE_BYTES_MAX;
-use cellar::cluster::list::NODES_MAX;
-use cellar::config::limits::{
+use cellar_cluster::list::NODES_MAX;
+use cellar_config::limits::{
     ARENA_BYTES, ARGS_MAX, BATCH_KEYS_MAX, BATCH_VALUE_BYTES_MAX, CHANNEL_BYTES_MAX,
     CHUNKED_VALUE_BYTES_MAX, CLIENT_NAME_BYTES_MAX, COMMAND_ARGS_MAX, COMMAND_LOG_BYTES_MAX,
     COMMAND_LOG_ENTRIES_MAX, COMPILED_BYTES_MAX, CONFIG_PATTERNS_MAX, CONNECTION_BYTES,
@@ -29,15 +22,22 @@ use cellar::config::limits::{
     SCRIPT_ARGUMENT_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES, TRACKED_KEYS_MAX,
     WAITED_BYTES_MAX, WAITERS_MAX, WATCHED_BYTES_MAX,
 };
-use cellar::config::settings::units::round_size;
-use cellar::config::settings::{CONNECTIONS_MAX, DATABASES_MAX, THREADS_MAX};
-use cellar::keyspace::content_types::{SEEN_MAX, TYPE_BYTES_MAX};
-use cellar::observe::acl_log::ACL_LOG_MAX;
-use cellar::observe::history::HISTORY_BYTES_MAX;
-use cellar::observe::hot_keys::HOT_KEYS_BYTES_MAX;
+use cellar_config::settings::units::round_size;
+use cellar_config::settings::{CONNECTIONS_MAX, DATABASES_MAX, THREADS_MAX};
+use cellar_shared::auth::login_limiter::PER_CONNECTION_MAX;
+use cellar_shared::auth::users::{
+    HASH_BYTES_MAX, NAME_BYTES_MAX, OWN_HASH_BYTES, PASSWORD_BYTES_MAX, USERS_MAX, WAITING_MAX,
+    WAITING_PER_SOURCE_MAX,
+};
+use cellar_shared::clients::monitors::MONITORS_MAX;
+use cellar_shared::clients::tracking::TABLE_BYTES_MAX;
+use cellar_shared::keyspace::content_types::{SEEN_MAX, TYPE_BYTES_MAX};
+use cellar_shared::observe::acl_log::ACL_LOG_MAX;
+use cellar_shared::observe::history::HISTORY_BYTES_MAX;
+use cellar_shared::observe::hot_keys::HOT_KEYS_BYTES_MAX;
 
 const HEAD: &str = "\
-<!-- Written from the bounds in the sources of crates/server; do not edit by hand
+<!-- Written from the bounds in the sources of the server; do not edit by hand
 (CELLAR_BLESS=1 cargo test -p cellar --test server docs:: regenerates it). -->
 
 # Limits

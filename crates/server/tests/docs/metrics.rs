@@ -1,13 +1,13 @@
 //! Page: docs/metrics.md, written from the tables.
 
-use cellar::metrics::FAMILIES;
-use cellar::metrics::deprecated::DEPRECATED;
-use cellar::metrics::tables::{ENGINE, GAUGES, prometheus_name};
-use cellar::metrics::text::{Family, MetricType};
-use cellar::observe::counters::Counters;
+use cellar_shared::metrics::FAMILIES;
+use cellar_shared::metrics::deprecated::DEPRECATED;
+use cellar_shared::metrics::tables::{ENGINE, GAUGES, prometheus_name};
+use cellar_shared::metrics::text::{Family, MetricType};
+use cellar_shared::observe::counters::Counters;
 
 const HEAD: &str = "\
-<!-- Written from the tables in crates/server/src/observe/counters.rs and crates/server/src/metrics;
+<!-- Written from the tables in crates/shared/src/observe/counters.rs and crates/shared/src/metrics;
 do not edit by hand (CELLAR_BLESS=1 cargo test -p cellar --test server docs:: regenerates it). -->
 
 # Metrics

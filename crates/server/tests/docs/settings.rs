@@ -1,10 +1,10 @@
 //! Page: docs/config.md, generated from the table of settings, then the parameters of CONFIG.
 
-use cellar::config::parameters::{self, can_change};
-use cellar::config::settings::TABLE;
+use cellar_config::parameters::{self, can_change};
+use cellar_config::settings::TABLE;
 
 const HEAD: &str = "\
-<!-- Written from the table in crates/server/src/config/settings/table.rs; do not edit by hand
+<!-- Written from the table in crates/config/src/settings/table.rs; do not edit by hand
 (CELLAR_BLESS=1 cargo test -p cellar --test server docs:: regenerates it). -->
 
 # Settings

@@ -16,12 +16,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::wait::{PATIENCE, comes_true, wait_until};
-use cellar::config::protocol::Protocol;
-use cellar::config::settings::address::Address;
-use cellar::config::settings::load::{Action, load};
 use cellar::server::{Host, Server};
-use cellar::system::clock::LoopClock;
-use cellar::system::signals::{Signals, Stopper};
+use cellar_config::protocol::Protocol;
+use cellar_config::settings::address::Address;
+use cellar_config::settings::load::{Action, load};
+use cellar_system::clock::LoopClock;
+use cellar_system::signals::{Signals, Stopper};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// How the variables begin that the server takes for settings: the tests' own ones, and whatever

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use cellar::system::clock::Stopwatch;
+use cellar_system::clock::Stopwatch;
 
 use super::daemon::{Daemon, frame};
 use super::wait::wait_until;

@@ -9,16 +9,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar::clients::client::{Delivery, Seat};
-use cellar::config::settings::Settings;
-use cellar::execute::{
+use cellar_config::settings::Settings;
+use cellar_engine::{Cache, Clock, Config};
+use cellar_execute::{
     Context, DecodedTask, Flow, Found, Link, Task, Unfinished, http, memcached, resp,
 };
-use cellar::keyspace::observer::Observer;
-use cellar::net::output::Output;
-use cellar::state::State;
-use cellar::system::clock::LoopClock;
-use cellar_engine::{Cache, Clock, Config};
+use cellar_net::output::Output;
+use cellar_shared::clients::client::{Delivery, Seat};
+use cellar_shared::keyspace::observer::Observer;
+use cellar_shared::state::State;
+use cellar_system::clock::LoopClock;
 
 /// Unix time at engine time zero in tests, in milliseconds.
 pub(crate) const UNIX_MS_AT_ZERO: u64 = 1_700_000_000_000;

@@ -1,8 +1,8 @@
 //! A connection of Redis's protocol without a socket, with the server that it talks to.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use cellar::clients::client::Seat;
-use cellar::state::State;
+use cellar_shared::clients::client::Seat;
+use cellar_shared::state::State;
 
 use super::session::Session;
 

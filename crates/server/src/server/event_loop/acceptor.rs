@@ -14,18 +14,18 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use cellar_config::settings::units::show_duration_ms;
+use cellar_net::listener::{BACKLOG, Listener};
+use cellar_net::mailbox::{Arrival, ClientSetup, Mailbox};
+use cellar_net::stream::Stream;
+use cellar_system::clock::LoopClock;
+use cellar_system::poller::{Interest, Poller, Waker};
+use cellar_system::signals::Signals;
 use rustix::io::Errno;
 
 use self::takeover::Takeover;
-use crate::config::settings::units::show_duration_ms;
-use crate::net::listener::{BACKLOG, Listener};
-use crate::net::mailbox::{Arrival, ClientSetup, Mailbox};
-use crate::net::stream::Stream;
 use crate::server::event_loop::admission::Admission;
 use crate::server::event_loop::handshakes::Antechamber;
-use crate::system::clock::LoopClock;
-use crate::system::poller::{Interest, Poller, Waker};
-use crate::system::signals::Signals;
 use crate::upgrade::notify::{self, Notice};
 
 /// Token of the waker.

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::net::mailbox::{Arrival, Mailbox};
-use crate::net::stream::Stream;
-use crate::observe::counters::Counters;
-use crate::state::State;
+use cellar_net::mailbox::{Arrival, Mailbox};
+use cellar_net::stream::Stream;
+use cellar_shared::observe::counters::Counters;
+use cellar_shared::state::State;
 
 /// The way to the event loops.
 #[derive(Clone)]

@@ -14,21 +14,20 @@
 
 use std::sync::Arc;
 
+use cellar_config::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use cellar_engine::HeldMark;
-
-use crate::auth::login_limiter::Source;
-use crate::auth::users::Ticket;
-use crate::auth::wrong_protocol::Beginning;
-use crate::clients::budget::Held;
-use crate::clients::client::Client;
-use crate::clients::waiters::Waiter;
-use crate::config::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
-use crate::execute::{Context, Flow, Link, Unfinished};
-use crate::net::mailbox::ClientSetup;
-use crate::net::output::{Allocated, Output};
-use crate::net::stream::Stream;
-use crate::state::State;
-use crate::system::poller::Interest;
+use cellar_execute::{Context, Flow, Link, Unfinished};
+use cellar_net::mailbox::ClientSetup;
+use cellar_net::output::{Allocated, Output};
+use cellar_net::stream::Stream;
+use cellar_shared::auth::login_limiter::Source;
+use cellar_shared::auth::users::Ticket;
+use cellar_shared::auth::wrong_protocol::Beginning;
+use cellar_shared::clients::budget::Held;
+use cellar_shared::clients::client::Client;
+use cellar_shared::clients::waiters::Waiter;
+use cellar_shared::state::State;
+use cellar_system::poller::Interest;
 
 /// Bytes that have to move within one write time-out for a transfer to count as progressing.
 const PROGRESS_BYTES_MIN: usize = 16 << 10;

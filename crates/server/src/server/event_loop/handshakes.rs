@@ -14,22 +14,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use cellar_config::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX};
+use cellar_net::mailbox::{Arrival, Mailbox};
+use cellar_net::stream::Stream;
+use cellar_net::stream::encrypted::Handshake;
+use cellar_net::tls::Keys;
+use cellar_shared::auth::by_source::BySource;
+use cellar_shared::auth::login_limiter::Source;
+use cellar_shared::auth::wrong_protocol::Spoken;
+use cellar_shared::state::State;
+use cellar_system::clock::LoopClock;
+use cellar_system::poller::{Interest, Poller};
+use cellar_system::signals::Hangups;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use crate::auth::by_source::BySource;
-use crate::auth::login_limiter::Source;
-use crate::auth::wrong_protocol::Spoken;
-use crate::config::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX};
-use crate::net::mailbox::{Arrival, Mailbox};
-use crate::net::stream::Stream;
-use crate::net::stream::encrypted::Handshake;
-use crate::net::tls::Keys;
 use crate::server::event_loop::admission::{Admission, refuse};
-use crate::state::State;
-use crate::system::clock::LoopClock;
-use crate::system::poller::{Interest, Poller};
-use crate::system::signals::Hangups;
 
 /// Connections in a handshake or waiting to begin one.
 pub(crate) const GUESTS_MAX: usize = 2 * HANDSHAKES_MAX;

@@ -5,7 +5,7 @@
 //! than its share continues in the next iteration, behind the newly ready ones ([`run_queue`]).
 //!
 //! Limits: requests of one iteration live in the arena; unread replies stop a connection's requests
-//! ([`Output::is_full`](crate::net::output::Output::is_full)); an iteration reads once from a
+//! ([`Output::is_full`](cellar_net::output::Output::is_full)); an iteration reads once from a
 //! socket.
 
 mod table;
@@ -28,26 +28,26 @@ mod teardown; // what takes long to be taken apart of connections that have ende
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cellar_config::limits::SPARE_BUFFERS_MAX;
+use cellar_config::protocol::PerProtocol;
 use cellar_engine::{Instant, mark_waits_in};
+use cellar_execute::Link;
+use cellar_net::listener::{peer_uid, told_of};
+use cellar_net::mailbox::{Arrival, Mailbox};
+use cellar_net::output::Written;
+use cellar_shared::auth::login_limiter::Source;
+use cellar_shared::clients::tracking;
+use cellar_shared::observe::counters::Counters;
+use cellar_shared::observe::latency_events::LatencyEvent;
+use cellar_shared::state::State;
+use cellar_system::clock::LoopClock;
+use cellar_system::poller::{Interest, Poller, Ready, Waker};
 use rustix::io::Errno;
 
 use self::batch::Batch;
 use self::run_queue::RunQueue;
 use self::table::ConnectionTable;
-use crate::auth::login_limiter::Source;
-use crate::clients::tracking;
-use crate::config::limits::SPARE_BUFFERS_MAX;
-use crate::config::protocol::PerProtocol;
-use crate::execute::Link;
-use crate::net::listener::{peer_uid, told_of};
-use crate::net::mailbox::{Arrival, Mailbox};
-use crate::net::output::Written;
-use crate::observe::counters::Counters;
-use crate::observe::latency_events::LatencyEvent;
 use crate::server::event_loop::connection::{Connection, Ending};
-use crate::state::State;
-use crate::system::clock::LoopClock;
-use crate::system::poller::{Interest, Poller, Ready, Waker};
 use crate::upgrade::client_handover::ClientHandover;
 
 /// Token of the mailbox's waker; a connection's slot is far below.

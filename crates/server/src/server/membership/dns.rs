@@ -11,14 +11,15 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use cellar_cluster::list::NodeList;
+use cellar_cluster::node::Node;
+use cellar_config::protocol::Protocol;
+use cellar_config::settings::address::Address;
+use cellar_config::settings::announced::Announced;
+
 use self::records::ServiceRecord;
 use super::Signal;
 use super::keeper::Keeper;
-use crate::cluster::list::NodeList;
-use crate::cluster::node::Node;
-use crate::config::protocol::Protocol;
-use crate::config::settings::address::Address;
-use crate::config::settings::announced::Announced;
 
 /// How often the name is asked for.
 const LOOK: Duration = Duration::from_secs(1);

@@ -24,20 +24,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
+use cellar_cluster::Cluster;
+use cellar_cluster::list::NodeList;
+use cellar_cluster::node::Node;
+use cellar_cluster::ownership::now_ms;
+use cellar_cluster::registration::{
+    LOOK, MARGIN, PrefixSnapshot, RENEWALS, RegisteredNodes, Registration,
+};
+use cellar_config::dial::Trust;
+use cellar_config::settings::source::EtcdPlace;
+
 use self::absence::{Absences, may_end_early};
 use self::gateway::{Gateway, Renewal};
 use self::login::EtcdLogin;
 use super::Signal;
 use super::keeper::Keeper;
-use crate::cluster::Cluster;
-use crate::cluster::list::NodeList;
-use crate::cluster::node::Node;
-use crate::cluster::ownership::now_ms;
-use crate::cluster::registration::{
-    LOOK, MARGIN, PrefixSnapshot, RENEWALS, RegisteredNodes, Registration,
-};
-use crate::config::dial::Trust;
-use crate::config::settings::source::EtcdPlace;
 
 /// Pause before a failed operation is tried again.
 const RETRY: Duration = Duration::from_millis(250);

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use cellar_cluster::list::NodeList;
+use cellar_system::named_file;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Signal;
 use super::keeper::Keeper;
-use crate::cluster::list::NodeList;
-use crate::system::named_file;
 
 /// How often the file is checked.
 const LOOK: Duration = Duration::from_millis(200);

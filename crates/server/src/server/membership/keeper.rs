@@ -11,19 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use cellar_cluster::Cluster;
+use cellar_cluster::holdings::Holdings;
+use cellar_cluster::list::NodeList;
+use cellar_cluster::ownership::now_ms;
+use cellar_cluster::slot::{SlotSet, slot_of};
+use cellar_cluster::table::SlotTable;
+use cellar_config::settings::address::Address;
+use cellar_shared::clients::pubsub::Kind;
+use cellar_shared::clients::waiters::WaitEnd;
+use cellar_shared::state::State;
+use cellar_system::clock::unix_s;
 use parking_lot::{Condvar, Mutex};
-
-use crate::clients::pubsub::Kind;
-use crate::clients::waiters::WaitEnd;
-use crate::cluster::Cluster;
-use crate::cluster::holdings::Holdings;
-use crate::cluster::list::NodeList;
-use crate::cluster::ownership::now_ms;
-use crate::cluster::slot::{SlotSet, slot_of};
-use crate::cluster::table::SlotTable;
-use crate::config::settings::address::Address;
-use crate::state::State;
-use crate::system::clock::unix_s;
 
 /// Shortest time between two equal complaints in the log, in milliseconds.
 const AGAIN_MS: u64 = 10_000;

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
 
+use cellar_cluster::slot::{SlotSet, slot_of};
 use cellar_engine::{DeleteOptions, ScanCursor, Space};
+use cellar_shared::clients::tracking::as_known;
+use cellar_system::clock::Stopwatch;
 
 use super::keeper::Keeper;
-use crate::clients::tracking::as_known;
-use crate::cluster::slot::{SlotSet, slot_of};
-use crate::system::clock::Stopwatch;
 
 /// Empties slots as they are lost, until the end.
 pub(super) fn run(keeper: &Keeper) {

@@ -6,8 +6,9 @@
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
+use cellar_config::logging;
+
 use super::thread;
-use crate::config::logging;
 
 /// Most news that wait.
 const NEWS_MAX: usize = 256;

@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use cellar_shared::clients::client;
+use cellar_shared::clients::exclusive_lock::ExclusiveLock;
+use cellar_shared::observe::counters::Counters;
+use cellar_shared::observe::counters::pulse::Began;
+
 use super::reporter::{News, Reporter, Stall};
-use crate::clients::client;
-use crate::clients::exclusive_lock::ExclusiveLock;
-use crate::observe::counters::Counters;
-use crate::observe::counters::pulse::Began;
 
 /// Duration of an iteration from which on it is logged.
 const STALL_MS: u64 = 1_000;

@@ -2,10 +2,11 @@
 //!
 //! Tests: at the end of this file; tests/migrate.rs.
 
+use cellar_config::logging::printable;
+use cellar_config::settings::units::show_size;
+
 use super::findings::Findings;
 use super::wire::OldLink;
-use crate::config::logging::printable;
-use crate::config::settings::units::show_size;
 
 /// Longest text from the server that is shown.
 const TEXT_LETTERS_MAX: usize = 80;

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
+use cellar_config::logging::printable;
+use cellar_config::settings::units::show_size;
 use cellar_protocol::resp::command;
 
 use super::findings::Findings;
 use super::wire::{OldLink, OldReply, refusal};
-use crate::config::logging::printable;
-use crate::config::settings::units::show_size;
 
 /// Most different commands in the report.
 const COMMANDS_MAX: usize = 1_000;

@@ -6,13 +6,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use cellar_config::dial::{PeerStream, connect, encrypt};
+use cellar_config::logging::printable;
+use cellar_config::settings::migrate::{MigrateOptions, OldProtocol};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::value::{self, Value};
 use memchr::memmem;
-
-use crate::config::dial::{PeerStream, connect, encrypt};
-use crate::config::logging::printable;
-use crate::config::settings::migrate::{MigrateOptions, OldProtocol};
 
 /// Time limit for all queries together.
 pub const TIME_MAX: Duration = Duration::from_secs(10);

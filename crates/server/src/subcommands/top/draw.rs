@@ -4,6 +4,8 @@
 //! read it. A narrow terminal has two panels side by side instead of three. A low terminal cuts
 //! off panels at the bottom.
 
+use cellar_config::protocol::Protocol;
+use cellar_execute::http::pages::status::{HotKey, Status, Thread, TimelineStep};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -12,8 +14,6 @@ use ratatui::widgets::{Block, Paragraph, Sparkline, Widget};
 
 use super::look::Look;
 use super::words::{bytes, count, percent, span, time_us};
-use crate::config::protocol::Protocol;
-use crate::execute::http::pages::status::{HotKey, Status, Thread, TimelineStep};
 
 /// Height of the lines above the panels.
 const HEAD: u16 = 2;

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use cellar_config::dial::{PATIENCE, PeerStream, connect, encrypt};
+use cellar_config::settings::top::{Target, TopOptions};
+use cellar_execute::http::pages::status::Status;
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-
-use crate::config::dial::{PATIENCE, PeerStream, connect, encrypt};
-use crate::config::settings::top::{Target, TopOptions};
-use crate::execute::http::pages::status::Status;
 
 /// Bytes of a reply at most.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;

@@ -1,7 +1,7 @@
 //! Look: two statuses of a server, and what happened between them.
 
-use crate::execute::http::pages::status::{Latency, Operations, Status, Thread};
-use crate::observe::counters::load::quantile;
+use cellar_execute::http::pages::status::{Latency, Operations, Status, Thread};
+use cellar_shared::observe::counters::load::quantile;
 
 /// The displayed data: a status and, if any, the status before it.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::http::pages::status::Histogram;
+    use cellar_execute::http::pages::status::Histogram;
 
     fn status(uptime_ms: u64, requests: u64) -> Status {
         let mut status = Status::default();

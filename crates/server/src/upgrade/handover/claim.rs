@@ -7,19 +7,19 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
+use cellar_config::error::Error;
+use cellar_config::logging::printable;
+use cellar_config::settings::address::Address;
+use cellar_net::listener::connect_to_file;
+use cellar_net::mailbox::Arrival;
+use cellar_net::open_sockets::OpenSockets;
+use cellar_net::stream::{Stream, Transport};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, sockopt};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
 use super::control_socket::{ControlSocket, KIND};
 use super::wire::{Channel, Heard, VERSIONS, Word};
-use crate::config::error::Error;
-use crate::config::logging::printable;
-use crate::config::settings::address::Address;
-use crate::net::listener::connect_to_file;
-use crate::net::mailbox::Arrival;
-use crate::net::open_sockets::OpenSockets;
-use crate::net::stream::{Stream, Transport};
 
 /// Longest time for the old server's first answer.
 const ANSWER_MS: u64 = 10_000;

@@ -3,15 +3,16 @@
 
 use std::os::fd::OwnedFd;
 
+use cellar_config::error::Error;
+use cellar_config::settings::Settings;
+use cellar_config::settings::address::Address;
+use cellar_net::listener::Listener;
+use cellar_net::mailbox::Arrival;
+use cellar_net::open_sockets::OpenSockets;
+
 use super::claim::{Offer, Predecessor};
 use super::control_socket::ControlSocket;
 use super::hand_over::TakeoverPeer;
-use crate::config::error::Error;
-use crate::config::settings::Settings;
-use crate::config::settings::address::Address;
-use crate::net::listener::Listener;
-use crate::net::mailbox::Arrival;
-use crate::net::open_sockets::OpenSockets;
 
 /// The control socket, and the old server.
 #[derive(Debug, Default)]

@@ -6,12 +6,12 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use cellar_config::error::Error;
+use cellar_net::listener::{SocketFile, inherited_file, listen_on_file, try_file};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, accept_with};
 
 use super::wire::Channel;
-use crate::config::error::Error;
-use crate::net::listener::{SocketFile, inherited_file, listen_on_file, try_file};
 
 /// Permission bits of the file.
 const MODE: u32 = 0o600;

@@ -10,14 +10,14 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use cellar_config::logging::printable;
+use cellar_net::listener::Listener;
+use cellar_net::mailbox::Arrival;
 use rustix::io::Errno;
 use rustix::process::{geteuid, getpid};
 
 use super::control_socket::ControlSocket;
 use super::wire::{Channel, FILES_MAX, Heard, SETUP_VERSION, ToldClient, VERSIONS, Word};
-use crate::config::logging::printable;
-use crate::net::listener::Listener;
-use crate::net::mailbox::Arrival;
 
 /// Longest time from the connection to the first message.
 const ASK_MS: u64 = 2_000;

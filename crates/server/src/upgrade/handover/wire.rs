@@ -10,15 +10,14 @@ use std::mem::MaybeUninit;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use cellar_config::protocol::Protocol;
+use cellar_net::mailbox::{Arrival, ClientSetup};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, UCred, recvmsg, sendmsg, sockopt,
 };
-
-use crate::config::protocol::Protocol;
-use crate::net::mailbox::{Arrival, ClientSetup};
 
 /// Versions of this protocol that are understood.
 pub(super) const VERSIONS: RangeInclusive<u32> = 1..=2;

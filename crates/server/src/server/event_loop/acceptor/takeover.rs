@@ -10,14 +10,15 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cellar_config::settings::address::Address;
+use cellar_net::listener::Listener;
+use cellar_net::mailbox::{Arrival, Mailbox};
+use cellar_net::open_sockets::place_of;
+use cellar_shared::state::State;
+use cellar_system::poller::Interest;
+
 use super::{Acceptor, SUCCESSOR_TOKEN};
-use crate::config::settings::address::Address;
-use crate::net::listener::Listener;
-use crate::net::mailbox::{Arrival, Mailbox};
-use crate::net::open_sockets::place_of;
 use crate::server::event_loop::admission::refuse;
-use crate::state::State;
-use crate::system::poller::Interest;
 use crate::upgrade::client_handover::ClientHandover;
 use crate::upgrade::handover::hand_over::{Phase, Reaction, TakeoverPeer};
 use crate::upgrade::notify::{self, Notice};

@@ -4,11 +4,10 @@
 //! requests borrow from it. So a connection needs no read buffer, and memory of the cache is
 //! prefetched across requests of different clients.
 
+use cellar_config::limits::ARENA_BYTES;
+use cellar_config::protocol::Protocol;
 use cellar_engine::{Cache, Candidate, IndexHint};
-
-use crate::config::limits::ARENA_BYTES;
-use crate::config::protocol::Protocol;
-use crate::execute::{Codec, DecodedTask, Task};
+use cellar_execute::{Codec, DecodedTask, Task};
 
 /// Connections that are read before the first of them is answered: enough for memory to be
 /// prefetched, few enough that none waits long for the writes of the others.

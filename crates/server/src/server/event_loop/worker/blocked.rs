@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cellar_execute::{Context, serve};
+use cellar_shared::clients::waiters::{WaitEnd, Waiter};
+use cellar_shared::state::State;
+
 use super::Worker;
-use crate::clients::waiters::{WaitEnd, Waiter};
-use crate::execute::{Context, serve};
-use crate::state::State;
 
 /// Waits that one iteration ends at their time-out, and the keys of these waits.
 const ENDS_MAX: usize = 256;

@@ -9,8 +9,9 @@
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 
+use cellar_execute::{Context, Refusal};
+
 use super::Worker;
-use crate::execute::{Context, Refusal};
 use crate::server::event_loop::connection::Connection;
 
 /// Time without progress after which memory counts as only held.

@@ -10,9 +10,10 @@
 
 use std::sync::atomic::Ordering;
 
+use cellar_net::listener::came_from;
+use cellar_net::mailbox::{Arrival, Mailbox};
+
 use super::Worker;
-use crate::net::listener::came_from;
-use crate::net::mailbox::{Arrival, Mailbox};
 use crate::server::event_loop::connection::{Connection, Ending};
 
 /// Longest wait for the rest of a request.

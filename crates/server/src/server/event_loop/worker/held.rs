@@ -16,8 +16,9 @@
 
 use std::sync::Arc;
 
+use cellar_shared::clients::budget::{AheadGrant, Budget, Held};
+
 use super::Worker;
-use crate::clients::budget::{AheadGrant, Budget, Held};
 use crate::server::event_loop::connection::Connection;
 
 /// Growth after which a loop checks the budget.

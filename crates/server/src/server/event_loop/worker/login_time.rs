@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
+use cellar_net::mailbox::Home;
+
 use super::Worker;
-use crate::net::mailbox::Home;
 use crate::server::event_loop::connection::{Connection, Ending};
 
 /// Connections closed for new ones in one iteration.

@@ -6,9 +6,9 @@
 //! Tests: tests/pause.rs.
 
 use cellar_engine::Instant;
+use cellar_shared::clients::pause::Pause;
 
 use super::Worker;
-use crate::clients::pause::Pause;
 
 /// The waiting connections.
 #[derive(Debug, Default)]

@@ -2,9 +2,9 @@
 //!
 //! Many clients send a whole pipeline before they read. While the replies to its beginning fill the
 //! socket buffer, nothing further is executed; it is still received, so that the client can begin
-//! to read. The [budget](crate::clients::budget::Budget::grant_ahead) decides which connection gets
-//! memory for it: a connection that has to wait asks again every [`RETRY_MS`], for at most
-//! `--write-timeout`.
+//! to read. [`Budget::grant_ahead`](cellar_shared::clients::budget::Budget::grant_ahead) decides
+//! which connection gets memory for it: a connection that has to wait asks again every
+//! [`RETRY_MS`], for at most `--write-timeout`.
 //!
 //! A pipeline that does not fit into `--client-memory` is refused: the client gets an error after
 //! the replies to the executed requests, and its further bytes are discarded so that it can read
@@ -12,11 +12,12 @@
 //!
 //! Tests: tests/pipelines.rs.
 
+use cellar_execute::Refusal;
+use cellar_net::listener::peer_address;
+use cellar_net::stream::Received;
+use cellar_shared::clients::budget::AheadGrant;
+
 use super::Worker;
-use crate::clients::budget::AheadGrant;
-use crate::execute::Refusal;
-use crate::net::listener::peer_address;
-use crate::net::stream::Received;
 
 /// How often connections that wait for memory ask for it again.
 const RETRY_MS: u64 = 10;

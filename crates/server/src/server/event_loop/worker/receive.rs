@@ -3,16 +3,17 @@
 //! Requests are read into the arena; a large value into the cache's memory; a long command into the
 //! connection's leftover buffer.
 
+use cellar_config::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
+use cellar_execute::{Context, Flow, Transfer, serve};
+use cellar_net::listener::peer_address;
+use cellar_net::stream::Received;
+use cellar_shared::auth::wrong_protocol::Spoken;
+use cellar_shared::observe::counters::Counters;
+use cellar_shared::state::State;
+
 use super::Worker;
 use super::steps::{Ran, feed, run_frame};
-use crate::auth::wrong_protocol::Spoken;
-use crate::config::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
-use crate::execute::{Context, Flow, Transfer, serve};
-use crate::net::listener::peer_address;
-use crate::net::stream::Received;
-use crate::observe::counters::Counters;
 use crate::server::event_loop::connection::{Connection, Ending, Input};
-use crate::state::State;
 
 /// Records the result of a read for a transfer; returns whether the connection is broken.
 fn is_broken(

@@ -16,7 +16,11 @@
 
 use std::sync::Arc;
 
+use cellar_config::limits::{LONG_REQUEST_BYTES_MIN, WAITING_BYTES_MAX};
 use cellar_engine::Instant;
+use cellar_execute::Context;
+use cellar_net::mailbox::Home;
+use cellar_shared::clients::client::Delivery;
 
 use super::Worker;
 use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
@@ -24,10 +28,6 @@ use super::login_time::note_request;
 use super::run_queue::Turn;
 use super::share::{Shares, TimeSlice};
 use super::steps::{decode_spans, fetch_ahead, run};
-use crate::clients::client::Delivery;
-use crate::config::limits::{LONG_REQUEST_BYTES_MIN, WAITING_BYTES_MAX};
-use crate::execute::Context;
-use crate::net::mailbox::Home;
 use crate::server::event_loop::connection::Input;
 
 impl Worker {

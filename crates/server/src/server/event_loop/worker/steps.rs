@@ -1,11 +1,11 @@
 //! Steps: decodes the bytes of all spans into steps, and executes them.
 
 use cellar_engine::{Cache, Instant};
+use cellar_execute::{Codec, Context, DecodedTask, Flow, Found, Task};
+use cellar_shared::state::State;
 
 use super::batch::{STEPS_MAX, Span, Step};
-use crate::execute::{Codec, Context, DecodedTask, Flow, Found, Task};
 use crate::server::event_loop::connection::{CommandStart, Connection, Ending, Input};
-use crate::state::State;
 
 /// How far ahead of execution items are fetched.
 const ITEM_AHEAD: usize = 10;

@@ -94,8 +94,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::execute::{Link, memcached};
-    use crate::net::stream::{Stream, Transport};
+    use cellar_execute::{Link, memcached};
+    use cellar_net::stream::{Stream, Transport};
 
     fn connection() -> Connection {
         let (one, _) = UnixStream::pair().unwrap();

@@ -7,8 +7,8 @@
 //!
 //! Clients that connect and disconnect in a loop could create state faster than it is freed: while
 //! a loop has more than its part of
-//! [`Budget::torn_down_bytes_max`](crate::clients::budget::Budget::torn_down_bytes_max), it frees
-//! larger pieces, and as much as connections create meanwhile, which takes them longer.
+//! [`Budget::torn_down_bytes_max`](cellar_shared::clients::budget::Budget::torn_down_bytes_max), it
+//! frees larger pieces, and as much as connections create meanwhile, which takes them longer.
 //!
 //! Invariant: no other client sees or serves a connection that is in here.
 //! Why: docs/decisions/0060. Tests: tests/complexity.rs, tests/client_memory.rs.
@@ -16,11 +16,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::clients::waiters::Waiter;
-use crate::config::limits::ENTRY_BYTES;
-use crate::execute::{Link, Unfinished};
+use cellar_config::limits::ENTRY_BYTES;
+use cellar_execute::{Link, Unfinished};
+use cellar_shared::clients::waiters::Waiter;
+use cellar_shared::state::State;
+
 use crate::server::event_loop::connection::Connection;
-use crate::state::State;
 
 /// Names that one iteration frees.
 const NAMES_MAX: usize = 1_024;

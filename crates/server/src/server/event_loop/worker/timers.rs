@@ -6,13 +6,14 @@
 
 use std::sync::atomic::Ordering;
 
+use cellar_execute::Context;
+use cellar_net::listener::peer_address;
+use cellar_shared::observe::rates::Sample;
+use cellar_shared::state::State;
+
 use super::Worker;
 use super::login_time::is_login_overdue;
-use crate::execute::Context;
-use crate::net::listener::peer_address;
-use crate::observe::rates::Sample;
 use crate::server::event_loop::connection::{Connection, Ending};
-use crate::state::State;
 
 /// How often the first loop samples the counters.
 const TICK_MS: u64 = 100;

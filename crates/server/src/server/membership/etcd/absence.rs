@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::registration::PrefixSnapshot;
+use cellar_cluster::registration::PrefixSnapshot;
 
 /// The first fixed patch of each minor version of etcd 3, whose members check with the others
 /// before they end a lease; later minors all do.
@@ -75,7 +75,7 @@ impl Absences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::registration::KeyValue;
+    use cellar_cluster::registration::KeyValue;
 
     #[test]
     fn versions_are_known_by_their_patch() {

@@ -13,6 +13,9 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use cellar_cluster::registration::{KeyValue, PrefixSnapshot};
+use cellar_config::dial::Trust;
+use cellar_config::settings::source::EtcdPlace;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::http::Response;
@@ -21,9 +24,6 @@ use ureq::{Agent, Body};
 use zeroize::Zeroizing;
 
 use super::login::{EtcdLogin, is_stale};
-use crate::cluster::registration::{KeyValue, PrefixSnapshot};
-use crate::config::dial::Trust;
-use crate::config::settings::source::EtcdPlace;
 
 /// Longest answer.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;

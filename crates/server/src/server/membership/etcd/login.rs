@@ -9,10 +9,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cellar_system::named_file;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
-
-use crate::system::named_file;
 
 /// Longest file of a password.
 const PASSWORD_BYTES_MAX: u64 = 4_096;
