@@ -10,6 +10,8 @@
 //! the shards of their keys in the order of their numbers (`cache/claims.rs`).
 //! Why: docs/decisions/0006, 0008, 0082 and 0095. Tests: tests/.
 
+pub(crate) mod claim; // one thread's exclusive use of a shard for several operations
+pub(crate) mod sequence; // detects changes of a shard during a lock-free read
 mod cell; // a shard, its lock, and the fields that are read without it
 mod geometry; // into how many shards and segments a memory is divided
 mod no_eviction; // spaces with memory of their own, of which nothing is evicted
@@ -52,20 +54,20 @@ pub use self::timeline::{ExpiryTimeline, Leaving};
 use std::cell::Cell;
 use std::sync::Arc;
 
+use self::claim::Intent;
 use self::reservation::DraftShare;
-use crate::arena::Handle;
-use crate::claim::Intent;
-use crate::clock::{Deadline, Instant};
-use crate::config::Config;
-use crate::error::Error;
-use crate::evict::Newest;
+use crate::base::clock::{Deadline, Instant};
+use crate::base::error::Error;
+use crate::base::space::Space;
+use crate::interface::config::Config;
+use crate::interface::options::{Change, DeleteOptions, End, Increment, Lookup, SetOptions};
+use crate::interface::outcome::{Counted, Deleted, Found, Item, KeyFacts, Stored, Uses};
 use crate::key::Key;
 use crate::log::memory_for_item;
-use crate::options::{Change, DeleteOptions, End, Increment, Lookup, SetOptions};
-use crate::outcome::{Counted, Deleted, Found, Item, KeyFacts, Stored, Uses};
+use crate::memory::arena::Handle;
+use crate::memory::table::{Candidate, Hint, Probe};
 use crate::shard::Shard;
-use crate::space::Space;
-use crate::table::{Candidate, Hint, Probe};
+use crate::shard::evict::Newest;
 use attached::AttachedState;
 use cell::ShardCell;
 use insights::Insights;

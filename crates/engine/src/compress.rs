@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use zstd_safe::{CCtx, CDict, DCtx, DDict};
 
-use crate::clock::Stopwatch;
+use crate::base::clock::Stopwatch;
 use crate::state::DICTIONARIES_MAX;
 
 /// Values that are compressed: shorter ones save too little, longer ones are sent to clients from

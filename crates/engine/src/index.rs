@@ -22,12 +22,12 @@ use std::sync::atomic::Ordering;
 
 use self::bulk_unlink::BulkUnlink;
 use self::scan::Scans;
-use crate::error::Error;
-use crate::memory::{FileRange, HUGE_PAGE_BYTES, Region};
-use crate::table::{
+use crate::base::error::Error;
+use crate::memory::table::{
     BUCKET_BYTES, BUCKET_SLOTS, Candidate, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS,
     OFFSETS, PARTNER, Probe, Shape, TAG_SHIFT, Table, empties, matches, offset_of, with_use,
 };
+use crate::memory::{FileRange, HUGE_PAGE_BYTES, Region};
 
 /// Items per 100 slots above which the table grows.
 const LOAD_PERCENT: usize = 88;

@@ -8,18 +8,27 @@
 //! Lock order: the insights' lock before a shard's. A thread that holds a shard only tries.
 //! Why: docs/decisions/0011. Tests: tests/insight.rs.
 
-use crate::clock::Instant;
-use crate::curve::{Curve, QUARTERS, SIZES};
+pub(crate) mod sample; // the sample of requests for the insights
+pub(crate) mod history; // stores and deletes of sampled keys
+pub(crate) mod simulation; // a miniature of this cache at another memory size, fed with the sample
+pub(crate) mod small_queue_tuner; // which share of memory the small queue should have
+pub(crate) mod curve; // what more memory would buy
+pub(crate) mod reasons; // why a read missed
+pub(crate) mod hot; // which keys are hot
+pub(crate) mod watch; // a shard's records of requests for the insights
+
+use self::curve::{Curve, QUARTERS, SIZES};
+use self::history::History;
+use self::reasons::Reasons;
+use self::sample::{Coarse, Event};
+use self::simulation::Capacity;
+use crate::base::clock::Instant;
 use std::sync::Arc;
 
-use crate::history::History;
+use crate::base::serialize::{Deserializer, Serialize, Serializer};
+use crate::interface::stats::{CurvePoint, MissRatioCurve, MissReasons};
+use crate::log::policy::SmallShare;
 use crate::memory::Budget;
-use crate::policy::SmallShare;
-use crate::reasons::Reasons;
-use crate::sample::{Coarse, Event};
-use crate::serialize::{Deserializer, Serialize, Serializer};
-use crate::simulation::Capacity;
-use crate::stats::{CurvePoint, MissRatioCurve, MissReasons};
 
 /// The insights' memory: a share of the cache's, at least a useful size, and bounded.
 const MEMORY_DIVISOR: usize = 256;
@@ -238,7 +247,7 @@ impl Insight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Action, part};
+    use crate::insight::sample::{Action, part};
 
     const MIB: usize = 1 << 20;
 

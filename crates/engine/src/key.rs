@@ -3,9 +3,9 @@
 //! The hash is keyed with a random seed per cache, so a client cannot choose keys that collide. A
 //! space other than the main one is mixed into it.
 
-use crate::error::Error;
-use crate::space::Space;
-use crate::table::Candidate;
+use crate::base::error::Error;
+use crate::base::space::Space;
+use crate::memory::table::Candidate;
 
 /// Longest key in bytes; memcached's protocol allows 1 to 250, the engine allows more for other
 /// protocols.

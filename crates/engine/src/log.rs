@@ -8,6 +8,11 @@
 //! Invariant: resident segments and extents are paid for from the shared budget.
 //! Why: docs/decisions/0008.
 
+pub(crate) mod item; // the binary layout of an item
+pub(crate) mod segment; // the state of a segment
+pub(crate) mod metadata; // records of a shard that outlive the process beside its items and index
+pub(crate) mod policy; // the numbers of S3-FIFO that eviction and the simulations share
+pub(crate) mod ghost; // which keys left the small queue not long ago
 mod adopt; // segments that another process has filled
 mod extents; // items that have memory of their own, how that is made and given back
 mod resident_pages; // memory of free segments: touched, given back, on huge pages
@@ -20,16 +25,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use self::extents::Reuse;
+use self::item::{Entry, Layout};
+use self::metadata::Metadata;
+use self::policy::{SmallShare, young_bytes};
+use self::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use self::share::Share;
-use crate::arena::Arena;
-use crate::clock::{Deadline, Instant};
-use crate::deadline_encoding::{DeadlineEncoding, RecentDeadlines};
-use crate::item::{self, Entry, Layout};
+use crate::base::clock::{Deadline, Instant};
+use crate::deadlines::deadline_encoding::{DeadlineEncoding, RecentDeadlines};
+use crate::deadlines::timer_wheel::{Horizon, WheelPosition};
+use crate::memory::arena::Arena;
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
-use crate::metadata::Metadata;
-use crate::policy::{SmallShare, young_bytes};
-use crate::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Stream, Use};
-use crate::timer_wheel::{Horizon, WheelPosition};
 
 /// Bytes made resident at a time in a segment that background maintenance has not touched ahead.
 const TOUCH_BYTES: usize = 16 << 10;

@@ -9,6 +9,10 @@
 
 mod file_range; // a stretch of a file that is a region's memory
 pub(crate) mod prefetch; // asking for a cache line ahead of its use
+pub(crate) mod table; // the index's memory, which may be read without the shard's lock
+pub(crate) mod heap; // counts of a thread's allocations
+pub(crate) mod atomic_memcpy; // copies of bytes that another thread may write meanwhile
+pub(crate) mod arena; // reads and writes of values outside the lock
 
 pub(crate) use self::file_range::FileRange;
 
@@ -16,7 +20,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::error::Error;
+use crate::base::error::Error;
 
 /// Bytes in a cache line.
 pub(crate) const LINE_BYTES: usize = 64;

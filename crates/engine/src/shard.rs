@@ -8,26 +8,35 @@
 //! move or drop any item, so items are located again after it.
 //! Why: docs/decisions/0006. Tests: tests/model.rs.
 
-use crate::clock::{Deadline, Instant};
-use crate::config::Effort;
-use crate::error::Error;
-use crate::evict::room::Reclaimed;
-use crate::evict::{Newest, Reclaimer};
-use crate::expire::Sweep;
-use crate::item::{LeaseState, Spec};
+pub(crate) mod expire; // how an item expires
+pub(crate) mod compaction; // how much is reclaimable, which segment is compacted for it
+pub(crate) mod evict; // which items are evicted when memory is full
+pub(crate) mod unpack; // compressed items that are stored plain
+pub(crate) mod lookup; // leases, versions, reads that change something
+pub(crate) mod counter; // numbers that count
+pub(crate) mod extend; // values that get longer at one end
+pub(crate) mod update; // to read and then decide, as one step
+
+use self::evict::room::Reclaimed;
+use self::evict::{Newest, Reclaimer};
+use self::expire::Sweep;
+use crate::base::clock::{Deadline, Instant};
+use crate::base::error::Error;
+use crate::base::serialize::{Serialize, Serializer};
+use crate::base::space::{Kind, Space};
+use crate::insight::sample::Action;
+use crate::insight::watch::Watch;
+use crate::interface::config::Effort;
+use crate::interface::observer::Happened;
+use crate::interface::options::{DeleteOptions, SetOptions, When};
+use crate::interface::outcome::{Deleted, Item, Stored};
+use crate::interface::stats::Stats;
 use crate::key::Key;
 use crate::log::Room;
-use crate::observer::Happened;
-use crate::options::{DeleteOptions, SetOptions, When};
-use crate::outcome::{Deleted, Item, Stored};
-use crate::sample::Action;
-use crate::segment::Queue;
-use crate::serialize::{Serialize, Serializer};
-use crate::space::{Kind, Space};
-use crate::stats::Stats;
+use crate::log::item::{LeaseState, Spec};
+use crate::log::segment::Queue;
+use crate::memory::table::Hint;
 use crate::store::{Content, Located, Store};
-use crate::table::Hint;
-use crate::watch::Watch;
 
 /// Items of this size have a version from the start, so that attaching one never copies them.
 pub(crate) const VERSIONED_VALUE_BYTES: usize = 16 << 10;

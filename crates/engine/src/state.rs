@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::header::HEADER_BYTES;
-use crate::error::Error;
-use crate::space::Space;
+use crate::base::error::Error;
+use crate::base::space::Space;
 
 /// Dictionaries of a cache at a time.
 pub(crate) const DICTIONARIES_MAX: usize = 64;

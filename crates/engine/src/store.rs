@@ -8,6 +8,7 @@
 //!
 //! Tests: tests/model.rs.
 
+pub(crate) mod tally; // how many items each space has in a shard, and which spaces are retired
 mod facts;
 mod counting; // which deadlines come near
 mod listing;
@@ -29,26 +30,26 @@ pub use self::audit::{Audit, Inconsistency};
 pub(crate) use self::listing::LoadedAhead;
 pub(crate) use self::packing::{Form, HOT_READS, Packing};
 pub(crate) use self::reclaim::LoadedEntry;
+use self::tally::Tally;
 pub(crate) use self::{audit::equal, sums::SumBudget};
 use self::{counting::Counting, sums::Sums};
 pub(crate) use self::{unchecked::CheckProgress, unchecked::Rebuilt};
 
-use crate::arena::Pinner;
-use crate::clock::{Deadline, Instant};
-use crate::deadline_encoding::DeadlineEncoding;
-use crate::error::Error;
+use crate::base::clock::{Deadline, Instant};
+use crate::base::error::Error;
+use crate::deadlines::deadline_encoding::DeadlineEncoding;
+use crate::deadlines::timer_wheel::WheelPosition;
 use crate::index::{Index, SlotRef};
-use crate::item::{self, Entry, Layout, Patch, Spec};
+use crate::interface::observer::{Happened, Report};
+use crate::interface::options::{End, Splice};
+use crate::interface::outcome::Item;
+use crate::interface::stats::ReclaimLag;
 use crate::key::{Hasher, Key};
+use crate::log::item::{self, Entry, Layout, Patch, Spec};
+use crate::log::segment::{Flushed, Stream};
 use crate::log::{Log, Room};
-use crate::observer::{Happened, Report};
-use crate::options::{End, Splice};
-use crate::outcome::Item;
-use crate::segment::{Flushed, Stream};
-use crate::stats::ReclaimLag;
-use crate::table::Candidate;
-use crate::tally::Tally;
-use crate::timer_wheel::WheelPosition;
+use crate::memory::arena::Pinner;
+use crate::memory::table::Candidate;
 
 /// Counts of what happened to items, since the shard was made.
 #[derive(Clone, Copy, Debug, Default)]

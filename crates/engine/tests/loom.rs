@@ -3,10 +3,10 @@
 //! `make loom`.
 #![cfg(cellar_loom)]
 
-#[path = "../src/claim.rs"]
+#[path = "../src/cache/claim.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the model uses a part of it")]
 mod claim;
-#[path = "../src/sequence.rs"]
+#[path = "../src/cache/sequence.rs"]
 #[allow(dead_code, reason = "the model uses a part of it")]
 mod sequence;
 

@@ -12,7 +12,7 @@ use std::cell::Cell;
 
 use mlua::{Error, Result};
 
-use cellar_engine::clock::Stopwatch;
+use cellar_engine::base::clock::Stopwatch;
 
 /// Small pieces of work between two looks at the clock.
 const TICKS_PER_LOOK: u32 = 32;

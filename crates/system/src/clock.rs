@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use cellar_engine::clock::Stopwatch;
+pub use cellar_engine::base::clock::Stopwatch;
 use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
 
 thread_local! {

@@ -16,7 +16,7 @@ mod sparse;
 
 use std::ops::Range;
 
-use cellar_engine::vector::Wide;
+use cellar_engine::base::vector::Wide;
 
 use sparse::{Raise, Start, Stretch};
 

@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::arena::Pin;
-use crate::clock::Instant;
-use crate::error::Error;
+use crate::base::clock::Instant;
+use crate::base::error::Error;
+use crate::memory::arena::Pin;
 use crate::state::{LiveHeader, Restored, StateDir};
 use crate::store::{Audit, CheckProgress};
 

@@ -6,14 +6,14 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::arena::Arena;
-use crate::claim::{Claim, Claimant, Mutex, MutexGuard};
-use crate::clock::thread_number;
-use crate::hot::HotList;
+use crate::base::clock::thread_number;
+use crate::cache::claim::{Claim, Claimant, Mutex, MutexGuard};
+use crate::cache::sequence::Sequence;
+use crate::insight::hot::HotList;
+use crate::memory::arena::Arena;
+use crate::memory::table::{Candidate, Probe, Table};
 use crate::memory::{LINE_BYTES, prefetch};
-use crate::sequence::Sequence;
 use crate::shard::Shard;
-use crate::table::{Candidate, Probe, Table};
 
 /// Cache lines of a shard's lock that every operation uses, from its start.
 const LOCK_LINES: usize = 2;

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use super::shards::Shards;
-use crate::clock::Stopwatch;
+use crate::base::clock::Stopwatch;
 use crate::store::CheckProgress;
 
 /// Checks all items that are not checked yet, by so many threads, as long as `goes_on` says so;

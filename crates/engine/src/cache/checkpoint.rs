@@ -18,7 +18,7 @@ use super::cell::{Locked, ShardCell};
 use super::insights::Insights;
 use super::shards::Shards;
 use super::training::{Families, Training};
-use crate::serialize::Serializer;
+use crate::base::serialize::Serializer;
 use crate::store::{Store, SumBudget};
 
 /// How often, and after which pauses, a checkpoint looks whether background maintenance has

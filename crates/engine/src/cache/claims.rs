@@ -5,11 +5,11 @@
 //! Why: docs/decisions/0082. Tests: tests/claims.rs.
 
 use super::shards::Shards;
-use crate::claim::section::{Extended, SHARDS_MAX, Section, ShardSet};
-use crate::claim::{Claimant, Intent};
-use crate::clock::thread_number;
+use crate::base::clock::thread_number;
+use crate::cache::claim::section::{Extended, SHARDS_MAX, Section, ShardSet};
+use crate::cache::claim::{Claimant, Intent};
+use crate::cache::sequence::Seen;
 use crate::key::Key;
-use crate::sequence::Seen;
 use crate::shard::Shard;
 
 /// Most shards of a [`Snapshot`].

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use crate::serialize::{Deserializer, Serialize, Serializer, serialize};
-use crate::space::Space;
+use crate::base::serialize::{Deserializer, Serialize, Serializer, serialize};
+use crate::base::space::Space;
 use crate::state::{DICTIONARIES_MAX, StateDir};
 
 /// A dictionary as it is written.

@@ -13,21 +13,21 @@
 
 use super::Cache;
 use super::reservation::{DraftPart, Reservation};
-use crate::arena::Pin;
-use crate::clock::{Deadline, Instant};
-use crate::config::Config;
-use crate::error::Error;
-use crate::item::{HEADER_BYTES_MAX, Spec};
+use crate::base::clock::{Deadline, Instant};
+use crate::base::error::Error;
+use crate::base::space::Space;
+use crate::interface::config::Config;
+use crate::interface::observer::Happened;
+use crate::interface::options::SetOptions;
+use crate::interface::outcome::Stored;
 use crate::key::Key;
+use crate::log::item::{HEADER_BYTES_MAX, Spec};
+use crate::log::segment::Queue;
 use crate::log::{Room, is_better_off_alone};
-use crate::observer::Happened;
-use crate::options::SetOptions;
-use crate::outcome::Stored;
-use crate::segment::Queue;
+use crate::memory::arena::Pin;
+use crate::memory::table::Hint;
 use crate::shard::Shard;
-use crate::space::Space;
 use crate::store::Located;
-use crate::table::Hint;
 
 /// A value that is not complete yet, in the memory of the cache: it is being reserved, received or
 /// made.

@@ -15,11 +15,11 @@ use std::cell::Cell;
 
 use super::Cache;
 use super::reservation::{DraftPart, Reservation};
-use crate::arena::Pin;
-use crate::error::Error;
+use crate::base::error::Error;
+use crate::interface::options::{Change, End, SetOptions};
+use crate::interface::outcome::{Item, Stored};
 use crate::key::Key;
-use crate::options::{Change, End, SetOptions};
-use crate::outcome::{Item, Stored};
+use crate::memory::arena::Pin;
 
 /// Additional space, as a part of the requested space: other clients may make the value longer
 /// meanwhile.

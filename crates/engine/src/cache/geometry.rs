@@ -4,18 +4,18 @@
 
 use super::cell::ShardCell;
 use super::{INDEX_HEADROOM, ITEM_BYTES_MIN};
-use crate::config::Config;
-use crate::hot::Hot;
+use crate::deadlines::timer_wheel::WHEEL_BYTES;
 use crate::index::Index;
 use crate::insight::Insight;
+use crate::insight::hot::Hot;
+use crate::insight::simulation::Capacity;
+use crate::interface::config::Config;
 use crate::log::TABLE_ENTRY_BYTES;
+use crate::log::metadata::metadata_bytes;
+use crate::log::segment::HISTOGRAM_BYTES;
 use crate::memory::Region;
-use crate::metadata::metadata_bytes;
-use crate::segment::HISTOGRAM_BYTES;
-use crate::simulation::Capacity;
+use crate::memory::table::OFFSETS;
 use crate::state::header_bytes;
-use crate::table::OFFSETS;
-use crate::timer_wheel::WHEEL_BYTES;
 
 /// Least memory a shard is worth having for.
 const SHARD_BYTES_MIN: usize = 4 << 20;

@@ -5,9 +5,9 @@
 //! Tests: tests/insight.rs.
 
 use super::shards::Shards;
-use crate::hot::GAP_MEAN;
+use crate::insight::hot::GAP_MEAN;
+use crate::interface::stats::HotKey;
 use crate::key::Key;
-use crate::stats::HotKey;
 
 /// The `most` keys that were read most, the hottest first.
 pub(super) fn hottest(shards: &Shards, most: usize) -> Vec<HotKey> {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::optimistic::Hits;
 use super::shards::Shards;
-use crate::clock::Instant;
+use crate::base::clock::Instant;
 use crate::insight::Insight;
-use crate::stats::{MissRatioCurve, MissReasons, Stats};
+use crate::interface::stats::{MissRatioCurve, MissReasons, Stats};
 
 /// The insights of a cache.
 pub(super) struct Insights {

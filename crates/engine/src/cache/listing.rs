@@ -8,12 +8,12 @@
 use std::cell::Cell;
 
 use super::shards::Shards;
-use crate::clock::Instant;
+use crate::base::clock::Instant;
+use crate::base::space::Space;
 use crate::index::{Phase, SCAN_MASK};
-use crate::options::ScanCursor;
-use crate::outcome::KeyFacts;
+use crate::interface::options::ScanCursor;
+use crate::interface::outcome::KeyFacts;
 use crate::shard::Shard;
-use crate::space::Space;
 use crate::store::{LoadedAhead, Located, Store};
 
 /// Buckets that one call of [`list`] visits at most.

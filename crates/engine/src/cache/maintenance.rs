@@ -13,10 +13,10 @@ use std::time::Duration;
 use super::Cache;
 use super::cell::ShardCell;
 use super::shards::Shards;
-use crate::clock::Instant;
-use crate::config::{Config, Effort};
-use crate::evict::background::ENTRIES_PER_TICK;
-use crate::expire::Excess;
+use crate::base::clock::Instant;
+use crate::interface::config::{Config, Effort};
+use crate::shard::evict::background::ENTRIES_PER_TICK;
+use crate::shard::expire::Excess;
 use crate::store::SumBudget;
 
 /// Pause between two steps while there is something to do, or memory grows, which is touched ahead

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::no_eviction::NoEvictionPartition;
 use super::resize::Balloon;
-use crate::config::Config;
-use crate::error::Error;
+use crate::base::error::Error;
+use crate::interface::config::Config;
 use crate::memory::Budget;
-use crate::update::UpdateLimits;
+use crate::shard::update::UpdateLimits;
 
 /// The least part of its memory that a cache uses, as a divisor.
 const LEAST_PART: usize = 4;

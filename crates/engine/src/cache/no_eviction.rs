@@ -9,13 +9,13 @@
 use std::sync::Arc;
 
 use super::geometry::Geometry;
-use crate::clock::Instant;
-use crate::config::Config;
-use crate::error::Error;
+use crate::base::clock::Instant;
+use crate::base::error::Error;
+use crate::base::space::Space;
+use crate::interface::config::Config;
+use crate::interface::stats::Stats;
 use crate::memory::Budget;
 use crate::shard::Shard;
-use crate::space::Space;
-use crate::stats::Stats;
 
 /// The part of all memory, as a divisor, that shares may have together: the cache is to work.
 const KEPT_PART: usize = 2;

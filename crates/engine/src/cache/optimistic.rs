@@ -1,7 +1,7 @@
 //! Optimistic reads: a get of a short value that takes no lock.
 //!
 //! A get finds its item in index and log while others may change both, copies the value out, and
-//! checks the shard's sequence number ([`Sequence`](crate::sequence::Sequence)). If a writer has
+//! checks the shard's sequence number ([`Sequence`](super::sequence::Sequence)). If a writer has
 //! changed the shard, the get tries again, up to [`TRIES_MAX`] times: a lock taken at once would
 //! disturb the other readers, which would then all take it. The get takes the lock for a miss, an
 //! expired item, a long value, rare fields other than flags, and while a delayed flush is pending.
@@ -21,15 +21,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::cell::ShardCell;
 use super::claims::Snapshot;
 use super::{Cache, GROUP_KEYS, IndexHint};
-use crate::arena::Pinner;
-use crate::clock::{Deadline, Instant, thread_number};
-use crate::hot::GAP_MEAN;
-use crate::item;
+use crate::base::clock::{Deadline, Instant, thread_number};
+use crate::base::space::{Kind, Space};
+use crate::insight::hot::GAP_MEAN;
+use crate::insight::sample::{Action, part};
+use crate::interface::outcome::Item;
 use crate::key::Key;
-use crate::outcome::Item;
-use crate::sample::{Action, part};
-use crate::space::{Kind, Space};
-use crate::table::Candidate;
+use crate::log::item;
+use crate::memory::arena::Pinner;
+use crate::memory::table::Candidate;
 
 /// Longest value that is copied out without the lock: it lies on the reader's stack.
 const VALUE_BYTES_MAX: usize = 2 << 10;
@@ -502,7 +502,7 @@ impl ShardCell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::interface::config::Config;
 
     #[test]
     fn heat_is_counted_and_told_while_somebody_has_the_shard() {

@@ -7,9 +7,9 @@
 //! Why: docs/decisions/0059. Tests: tests/extent_reservations.rs.
 
 use super::shards::Shards;
-use crate::item::HEADER_BYTES_MAX;
 use crate::key::Key;
 use crate::log::is_better_off_alone;
+use crate::log::item::HEADER_BYTES_MAX;
 
 /// A shard's segments of which at most this part is cleared.
 const CLEARED_SHARE: usize = 4;

@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Cache;
-use crate::arena::Pin;
-use crate::clock::Instant;
-use crate::error::Error;
-use crate::evict::Newest;
-use crate::evict::room::{Reclaimed, STEP_BYTES};
-use crate::item::HEADER_BYTES_MAX;
+use crate::base::clock::Instant;
+use crate::base::error::Error;
 use crate::key::Key;
+use crate::log::item::HEADER_BYTES_MAX;
 use crate::log::{PIECE_BYTES, extent_bytes};
 use crate::memory::Pledge;
+use crate::memory::arena::Pin;
 use crate::shard::Shard;
+use crate::shard::evict::Newest;
+use crate::shard::evict::room::{Reclaimed, STEP_BYTES};
 
 /// Most walks over all memory for one value: twice as many as it takes until the most used items
 /// may be evicted.

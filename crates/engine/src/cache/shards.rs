@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::cell::{Locked, ShardCell};
 use super::memory::Memory;
-use crate::claim::section::{self, Extender};
-use crate::claim::{Claim, Mutex, MutexGuard};
-use crate::clock::Instant;
-use crate::config::Config;
+use crate::base::clock::Instant;
+use crate::cache::claim::section::{self, Extender};
+use crate::cache::claim::{Claim, Mutex, MutexGuard};
+use crate::interface::config::Config;
 use crate::key::{Hasher, Key};
 use crate::shard::Shard;
 

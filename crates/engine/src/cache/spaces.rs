@@ -4,9 +4,9 @@
 
 use super::cell::ShardCell;
 use super::shards::Shards;
-use crate::clock::Instant;
-use crate::space::Space;
-use crate::stats::SpaceStats;
+use crate::base::clock::Instant;
+use crate::base::space::Space;
+use crate::interface::stats::SpaceStats;
 
 /// Buckets that are emptied under each lock.
 const BUCKETS: usize = 64;

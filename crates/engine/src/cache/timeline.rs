@@ -12,8 +12,8 @@
 //! Tests: tests/timeline.rs.
 
 use super::shards::Shards;
-use crate::clock::Instant;
-use crate::expiry_histogram::ExpiringBytes;
+use crate::base::clock::Instant;
+use crate::deadlines::expiry_histogram::ExpiringBytes;
 use crate::shard::Shard;
 
 const SECOND_MS: f64 = 1_000.0;

@@ -14,12 +14,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) use self::families::Families;
 use super::dictionaries::SavedDictionaries;
 use super::shards::Shards;
-use crate::clock::{Instant, thread_cpu_ns};
+use crate::base::clock::{Instant, thread_cpu_ns};
+use crate::base::space::Space;
 use crate::compress::PrivatePrefixes;
+use crate::interface::stats::{FamilyStats, Stats};
 use crate::key::Hasher;
 use crate::memory::Budget;
-use crate::space::Space;
-use crate::stats::{FamilyStats, Stats};
 use crate::store::Store;
 
 /// The training of a cache.

@@ -19,21 +19,21 @@ use super::memory::Memory;
 use super::no_eviction::NoEvictionStats;
 use super::spaces;
 use super::timeline::ExpiryTimeline;
-use crate::clock::Instant;
+use crate::base::clock::Instant;
+use crate::base::error::Error;
+use crate::base::space::{Kind, Space};
 use crate::compress::PrivatePrefixes;
-use crate::config::Config;
-use crate::error::Error;
-use crate::key::Key;
-use crate::observer::Report;
-use crate::options::ScanCursor;
-use crate::outcome::{Item, KeyFacts};
-#[cfg(test)]
-use crate::shard::Shard;
-use crate::space::{Kind, Space};
-use crate::state::Restored;
-use crate::stats::{
+use crate::interface::config::Config;
+use crate::interface::observer::Report;
+use crate::interface::options::ScanCursor;
+use crate::interface::outcome::{Item, KeyFacts};
+use crate::interface::stats::{
     FamilyStats, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats,
 };
+use crate::key::Key;
+#[cfg(test)]
+use crate::shard::Shard;
+use crate::state::Restored;
 use crate::store::{Audit, Inconsistency};
 
 impl Cache {

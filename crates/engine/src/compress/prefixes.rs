@@ -5,8 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
+use crate::base::space::Space;
 use crate::key::Hasher;
-use crate::space::Space;
 
 /// Longest common prefix that makes a family.
 const PREFIX_BYTES_MAX: usize = 64;

@@ -12,7 +12,7 @@
 //! Why: docs/decisions/0067. Tests: tests/mass_expiration.rs.
 
 use super::{Index, SlotRef};
-use crate::table::{BUCKET_SLOTS, FETCHED, offset_of};
+use crate::memory::table::{BUCKET_SLOTS, FETCHED, offset_of};
 
 /// The segments whose entries are taken out.
 #[derive(Debug)]

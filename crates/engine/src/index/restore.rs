@@ -10,9 +10,11 @@
 use std::sync::atomic::Ordering;
 
 use super::{Index, Phase, Scan, SlotRef};
+use crate::base::serialize::{Deserializer, Serialize, Serializer};
+use crate::memory::table::{
+    BUCKET_BYTES, BUCKET_SLOTS, OFFSETS, PARTNER, Shape, TAG_SHIFT, offset_of,
+};
 use crate::memory::whole_pages;
-use crate::serialize::{Deserializer, Serialize, Serializer};
-use crate::table::{BUCKET_BYTES, BUCKET_SLOTS, OFFSETS, PARTNER, Shape, TAG_SHIFT, offset_of};
 
 /// Bytes of a slot.
 const SLOT_BYTES: usize = BUCKET_BYTES / BUCKET_SLOTS;

@@ -16,8 +16,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::{Index, SlotRef};
-use crate::clock::Instant;
-use crate::table::{BUCKET_SLOTS, GROWTH_BITS, PARTNER, TAG_SHIFT, entries, matches};
+use crate::base::clock::Instant;
+use crate::memory::table::{BUCKET_SLOTS, GROWTH_BITS, PARTNER, TAG_SHIFT, entries, matches};
 
 /// How long a scan stays valid after its last step, at first.
 const PATIENCE_MS: u64 = 60_000;

@@ -11,11 +11,11 @@
 //! Why: docs/decisions/0058, 0085. Tests: tests/restart.rs, tests/unchecked.rs.
 
 use super::{Log, TABLE_ENTRY_BYTES, TOUCH_BYTES, extent_bytes};
-use crate::arena::Pin;
-use crate::item::{self, Layout};
-use crate::metadata::SegmentMetadata;
-use crate::segment::{Flushed, HISTOGRAM_BYTES, Queue, Segment, Use};
-use crate::serialize::{Deserializer, Serialize, Serializer};
+use crate::base::serialize::{Deserializer, Serialize, Serializer};
+use crate::log::item::{self, Layout};
+use crate::log::metadata::SegmentMetadata;
+use crate::log::segment::{Flushed, HISTOGRAM_BYTES, Queue, Segment, Use};
+use crate::memory::arena::Pin;
 
 impl Log {
     /// Records a segment that was opened, before any entry leads to an item of it.

@@ -11,11 +11,11 @@
 //! Why: docs/decisions/0053. Tests: tests/room.rs.
 
 use super::{Log, Room, TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
-use crate::arena::Pin;
-use crate::clock::Instant;
-use crate::deadline_encoding::DeadlineEncoding;
+use crate::base::clock::Instant;
+use crate::deadlines::deadline_encoding::DeadlineEncoding;
+use crate::log::segment::{Queue, Segment, Use};
 use crate::memory::Pledge;
-use crate::segment::{Queue, Segment, Use};
+use crate::memory::arena::Pin;
 
 /// Bytes of an extent that are touched, or released to the system, in one call.
 pub(crate) const PIECE_BYTES: usize = 2 << 20;

@@ -7,10 +7,10 @@
 //! Why: docs/decisions/0014. Tests: tests/evict.rs.
 
 use super::Log;
-use crate::clock::Instant;
-use crate::deadline_encoding::DeadlineEncoding;
+use crate::base::clock::Instant;
+use crate::deadlines::deadline_encoding::DeadlineEncoding;
+use crate::log::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Use};
 use crate::memory::{HUGE_PAGE_BYTES, whole_pages};
-use crate::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Use};
 
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;

@@ -13,8 +13,8 @@
 
 use std::sync::Arc;
 
+use crate::base::serialize::{Deserializer, Serialize, Serializer};
 use crate::memory::{Budget, Pledge};
-use crate::serialize::{Deserializer, Serialize, Serializer};
 
 /// The budget is short when less than this part of all memory is left.
 const SHORT_SHARE: usize = 8;
@@ -216,8 +216,8 @@ impl Share {
 mod tests {
     use super::*;
     use crate::Cache;
-    use crate::config::Config;
-    use crate::options::SetOptions;
+    use crate::interface::config::Config;
+    use crate::interface::options::SetOptions;
 
     /// Two shares of `bytes` each in one budget.
     fn pair(bytes: usize) -> (Arc<Budget>, [Share; 2]) {

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::base::error::Error;
 
 /// From where on a file is a region's memory.
 #[derive(Clone, Debug)]

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::header::check;
+use crate::base::serialize::FORM;
 use crate::key::random_seed;
-use crate::serialize::FORM;
 
 /// The file.
 const FILE: &str = "sealed";

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::DICTIONARIES_MAX;
 use super::header::check;
-use crate::serialize::FORM;
+use crate::base::serialize::FORM;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1ad");
 /// Words before the saved dictionary.

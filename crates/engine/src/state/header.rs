@@ -11,9 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::clock::Instant;
+use crate::base::clock::Instant;
+use crate::base::space::Space;
 use crate::memory::{PAGE_BYTES, Region};
-use crate::space::Space;
 
 /// Bytes of a header.
 pub(super) const HEADER_BYTES: usize = PAGE_BYTES;

@@ -7,12 +7,12 @@
 //! Why: docs/decisions/0004 and 0008. Tests: tests/model.rs, tests/expiry.rs.
 
 use super::Store;
-use crate::clock::Instant;
-use crate::expiry_histogram::{self, ExpiryHistogram};
+use crate::base::clock::Instant;
+use crate::deadlines::expiry_histogram::{self, ExpiryHistogram};
 use crate::index::SlotRef;
-use crate::item::{Entry, Layout};
-use crate::segment::{Flushed, Queue, Segment, Use};
-use crate::tally::Tally;
+use crate::log::item::{Entry, Layout};
+use crate::log::segment::{Flushed, Queue, Segment, Use};
+use crate::store::tally::Tally;
 
 /// Bytes of a slot of the index.
 const SLOT_BYTES: u64 = 8;

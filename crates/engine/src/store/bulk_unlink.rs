@@ -13,9 +13,9 @@
 //! Why: docs/decisions/0067. Tests: tests/mass_expiration.rs.
 
 use super::Store;
-use crate::clock::Instant;
-use crate::item::{Entry, Layout};
-use crate::segment::Flushed;
+use crate::base::clock::Instant;
+use crate::log::item::{Entry, Layout};
+use crate::log::segment::Flushed;
 
 /// A bulk unlink pays when this part of all entries is removed, as a divisor, and this part of the
 /// slots of a table that is nearly empty: one lookup takes as long as a sweep over some fifty.

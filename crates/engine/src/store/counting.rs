@@ -7,12 +7,12 @@
 //!
 //! Why: docs/decisions/0037. Tests: tests/counting.rs.
 
-use crate::clock::Instant;
-use crate::item::Entry;
+use crate::base::clock::Instant;
+use crate::base::serialize::serialize;
 use crate::log::Log;
-use crate::segment::Use;
-use crate::serialize::serialize;
-use crate::tally::Tally;
+use crate::log::item::Entry;
+use crate::log::segment::Use;
+use crate::store::tally::Tally;
 
 /// How far the search for near deadlines has come.
 #[derive(Debug, Default)]

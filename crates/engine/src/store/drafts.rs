@@ -3,11 +3,11 @@
 //! Tests: tests/handles.rs.
 
 use super::{Room, Store, extent_encoding};
-use crate::arena::Pin;
-use crate::clock::Instant;
-use crate::item::{self, Layout, Spec};
+use crate::base::clock::Instant;
+use crate::log::item::{self, Layout, Spec};
+use crate::log::segment::Queue;
 use crate::memory::Pledge;
-use crate::segment::Queue;
+use crate::memory::arena::Pin;
 
 impl Store {
     /// Begins an extent for `bytes`, and how many of them have memory; `None` without range.

@@ -3,14 +3,14 @@
 //! Tests: tests/listing.rs, tests/lease.rs, tests/observer.rs.
 
 use super::{Located, Store};
-use crate::clock::{Deadline, Instant};
-use crate::item::Spec;
+use crate::base::clock::{Deadline, Instant};
+use crate::base::space::Space;
+use crate::interface::observer::Happened;
+use crate::interface::outcome::{Item, KeyFacts, Uses};
+use crate::interface::stats::Stats;
 use crate::key::Key;
-use crate::observer::Happened;
-use crate::outcome::{Item, KeyFacts, Uses};
-use crate::segment::Queue;
-use crate::space::Space;
-use crate::stats::Stats;
+use crate::log::item::Spec;
+use crate::log::segment::Queue;
 
 impl Store {
     /// All fields of an item's header.

@@ -7,13 +7,13 @@
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
 
 use super::{Located, Store};
-use crate::clock::Instant;
+use crate::base::clock::Instant;
+use crate::base::space::Space;
+use crate::deadlines::timer_wheel::Due;
 use crate::index::Stretch;
-use crate::item::Entry;
-use crate::segment::Flushed;
-use crate::space::Space;
-use crate::table::BUCKET_SLOTS;
-use crate::timer_wheel::Due;
+use crate::log::item::Entry;
+use crate::log::segment::Flushed;
+use crate::memory::table::BUCKET_SLOTS;
 
 impl Store {
     /// Makes every item a miss from here on. The bytes are reclaimed like expired ones, first.

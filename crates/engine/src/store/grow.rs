@@ -7,11 +7,11 @@
 //! Tests: tests/edit.rs, tests/model.rs.
 
 use super::{Located, Room, Store};
-use crate::arena::Pin;
-use crate::clock::Deadline;
-use crate::item::{self, Layout, Spec};
+use crate::base::clock::Deadline;
+use crate::interface::options::{Splice, ValueBytes};
+use crate::log::item::{self, Layout, Spec};
 use crate::memory::PAGE_BYTES;
-use crate::options::{Splice, ValueBytes};
+use crate::memory::arena::Pin;
 
 /// Slack behind an edited value in an extent: a part of its length, at most so many bytes; up to
 /// twice as much may stay.

@@ -3,9 +3,9 @@
 //! Tests: tests/model.rs, tests/keep.rs.
 
 use super::{Located, Store};
-use crate::clock::Deadline;
-use crate::item::{self, Entry, Layout, Spec};
+use crate::base::clock::Deadline;
 use crate::log::Room;
+use crate::log::item::{self, Entry, Layout, Spec};
 
 /// The part of an extent that may become a hole when its item is written over.
 const EXTENT_HOLE_SHARE: usize = 32;

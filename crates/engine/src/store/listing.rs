@@ -3,9 +3,9 @@
 //! `index/scan.rs` explains why a listing misses nothing. Tests: tests/listing.rs.
 
 use super::{Located, Store};
-use crate::clock::Instant;
+use crate::base::clock::Instant;
 use crate::index::{Phase, Scan, SlotRef};
-use crate::item::HEADER_BYTES_MAX;
+use crate::log::item::HEADER_BYTES_MAX;
 
 /// How many buckets ahead of a scan the processor loads them, and the items of those that are
 /// closer.

@@ -10,7 +10,7 @@
 //! Why: docs/decisions/0014. Tests: tests/model.rs, tests/evict.rs, tests/maintenance.rs.
 
 use super::Store;
-use crate::clock::Instant;
+use crate::base::clock::Instant;
 use crate::index::{STEP_BYTES, SlotRef};
 use crate::log::Touch;
 

@@ -8,10 +8,10 @@
 //! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
 use super::{Located, Store};
-use crate::clock::Instant;
-use crate::error::Error;
-use crate::item::{Layout, Spec};
-use crate::space::Space;
+use crate::base::clock::Instant;
+use crate::base::error::Error;
+use crate::base::space::Space;
+use crate::log::item::{Layout, Spec};
 
 /// Segments of the reserve for stores of new or longer values, and for other writes.
 const COMPACTION_RESERVE: usize = 4;

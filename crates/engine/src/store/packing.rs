@@ -9,16 +9,16 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::{Located, Store};
-use crate::arena::Pinner;
-use crate::clock::Instant;
+use crate::base::clock::Instant;
+use crate::base::serialize::{Deserializer, Serialize, Serializer};
+use crate::base::space::Space;
 use crate::compress::{self, Codecs, Dictionary, PrivatePrefixes, Timer, may_pack};
-use crate::item::{Layout, Spec};
+use crate::interface::outcome::Item;
+use crate::interface::stats::Stats;
 use crate::key::Hasher;
-use crate::outcome::Item;
-use crate::segment::Queue;
-use crate::serialize::{Deserializer, Serialize, Serializer};
-use crate::space::Space;
-use crate::stats::Stats;
+use crate::log::item::{Layout, Spec};
+use crate::log::segment::Queue;
+use crate::memory::arena::Pinner;
 
 /// An item that was read so often since it last moved is hot. More reads are not counted.
 pub(crate) const HOT_READS: u8 = 3;

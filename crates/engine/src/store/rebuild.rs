@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use super::Store;
 use super::unchecked::{CheckProgress, Rebuilt, Unchecked, UncheckedSegment, plausible};
-use crate::arena::Pin;
-use crate::clock::Instant;
-use crate::metadata::{SegmentMetadata, ShardMetadata};
-use crate::segment::Flushed;
-use crate::serialize::{Deserializer, Serialize, Serializer};
-use crate::space::Space;
-use crate::table::Shape;
+use crate::base::clock::Instant;
+use crate::base::serialize::{Deserializer, Serialize, Serializer};
+use crate::base::space::Space;
+use crate::log::metadata::{SegmentMetadata, ShardMetadata};
+use crate::log::segment::Flushed;
+use crate::memory::arena::Pin;
+use crate::memory::table::Shape;
 
 impl Store {
     /// Restores this shard's memory of another process, unchecked; of spaces other than the main

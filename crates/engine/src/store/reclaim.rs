@@ -6,12 +6,12 @@
 //! Tests: tests/evict.rs, tests/model.rs.
 
 use super::{Located, Store};
-use crate::clock::Instant;
-use crate::item::{Entry, Spec};
+use crate::base::clock::Instant;
+use crate::log::item::{Entry, Spec};
+use crate::log::policy::FEW_ITEMS;
+use crate::log::segment::{Queue, Stream};
 use crate::log::{PIECE_BYTES, Room};
-use crate::policy::FEW_ITEMS;
-use crate::segment::{Queue, Stream};
-use crate::table::Probe;
+use crate::memory::table::Probe;
 
 /// Bytes at an entry's beginning in which header and key of most items lie.
 const FRONT_BYTES: usize = 128;

@@ -2,16 +2,16 @@
 //!
 //! Each block of memory has one, so that a wrong bit costs the items of one block. They cover
 //! headers, keys and values alike. A write clears the checksums of its blocks
-//! ([`Metadata::clear_sums`](crate::metadata::Metadata::clear_sums)); background maintenance and a
-//! clean stop compute missing ones.
+//! ([`Metadata::clear_sums`](crate::log::metadata::Metadata::clear_sums)); background maintenance
+//! and a clean stop compute missing ones.
 //!
 //! Why: docs/decisions/0081. Tests: tests/restart.rs.
 
 use std::ops::Range;
 
 use crate::log::Log;
-use crate::metadata::BLOCK_SHIFT;
-use crate::segment::Use;
+use crate::log::metadata::BLOCK_SHIFT;
+use crate::log::segment::Use;
 
 /// Bytes of memory that one checksum covers.
 const BLOCK_BYTES: usize = 1 << BLOCK_SHIFT;

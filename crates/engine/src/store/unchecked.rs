@@ -20,12 +20,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::check::{Check, Scratch, Survivor};
 use super::Store;
-use crate::clock::Instant;
+use crate::base::clock::Instant;
+use crate::base::space::Space;
 use crate::index::{Scan, SlotRef};
-use crate::metadata::SegmentMetadata;
-use crate::segment::{Flushed, Queue};
-use crate::space::Space;
-use crate::table::BUCKET_SLOTS;
+use crate::log::metadata::SegmentMetadata;
+use crate::log::segment::{Flushed, Queue};
+use crate::memory::table::BUCKET_SLOTS;
 
 /// Segments that one choice of a victim checks at most.
 const CHECKS_PER_CHOICE: usize = 16;

@@ -14,19 +14,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::base::clock::Instant;
+use crate::base::space::Space;
 use crate::cache::COLLECTIONS_MAX;
 use crate::cache::dictionaries::{Saved, SavedDictionaries};
 use crate::cache::shards::Shards;
-use crate::clock::Instant;
 use crate::compress::{
     Codecs, Dictionary, PrivatePrefixes, SAMPLE_BYTES, SAMPLE_BYTES_MIN, SAVED_PERCENT_MIN,
     Trained, train,
 };
+use crate::interface::stats::FamilyStats;
 use crate::key::Hasher;
 use crate::memory::Budget;
-use crate::space::Space;
 use crate::state::DICTIONARIES_MAX;
-use crate::stats::FamilyStats;
 use crate::store::Store;
 
 /// Dictionaries take at most this part of a cache's memory.

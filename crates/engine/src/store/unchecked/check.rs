@@ -10,14 +10,14 @@
 //! Why: docs/decisions/0085. Tests: tests/unchecked.rs, tests/killed.rs, tests/restart.rs.
 
 use super::{Rebuilt, Unchecked, UncheckedSegment};
-use crate::clock::Instant;
+use crate::base::clock::Instant;
+use crate::base::space::Space;
 use crate::index::Index;
-use crate::item::{self, Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
 use crate::key::Hasher;
 use crate::log::Log;
-use crate::metadata::SegmentMetadata;
-use crate::segment::Flushed;
-use crate::space::Space;
+use crate::log::item::{self, Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
+use crate::log::metadata::SegmentMetadata;
+use crate::log::segment::Flushed;
 use crate::store::packing::Packing;
 use crate::store::sums::{Damage, damage};
 

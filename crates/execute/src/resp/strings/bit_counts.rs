@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use cellar_engine::Handle;
-use cellar_engine::vector::Wide;
+use cellar_engine::base::vector::Wide;
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
