@@ -21,9 +21,11 @@ use cellar_engine::Instant;
 use cellar_execute::Context;
 use cellar_net::mailbox::Home;
 use cellar_shared::clients::client::Delivery;
+use cellar_shared::clients::exclusive_lock::Pass;
+use cellar_system::clock::LoopClock;
 
 use super::Worker;
-use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
+use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, Step, recycle};
 use super::login_time::note_request;
 use super::run_queue::Turn;
 use super::share::{Shares, TimeSlice};
@@ -164,8 +166,7 @@ impl Worker {
                 let link = &mut connection.link;
                 let is_answered = step.is_quick || !link.makes_room() && link.transfer().is_none();
                 self.answered[span.protocol as usize] += u64::from(is_answered);
-                if !step.is_quick && (pass.take_heavy() | step.task.is_heavy()) {
-                    span.stopped |= shares.note(step.span, clock.us());
+                if !step.is_quick && note_time(step, span, &mut shares, &pass, clock) {
                     // It may have started a pause, or ended one.
                     paused = pause.in_force(Instant(self.now_ms));
                 }
@@ -327,4 +328,22 @@ impl Worker {
         }
         self.line_up(slot);
     }
+}
+
+/// Counts the time of a request that is not quick, which may use up its connection's share; returns
+/// whether it may have taken long.
+#[inline]
+fn note_time(
+    step: &Step<'_>,
+    span: &mut Span,
+    shares: &mut Shares,
+    pass: &Pass<'_>,
+    clock: &LoopClock,
+) -> bool {
+    let may_be_long = pass.take_heavy() | step.task.is_heavy();
+    span.stopped |= match may_be_long {
+        true => shares.note(step.span, clock.us()),
+        false => shares.note_short(step.span, || clock.us()),
+    };
+    may_be_long
 }
