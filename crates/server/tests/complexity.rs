@@ -248,7 +248,8 @@ fn the_page_is_what_the_table_says() {
          so does a command for which the steps found none.\n\n\
          A command has at most 1,048,576 arguments, as in Redis. They are decoded and copied in \
          one iteration,\nwhich takes about 5 milliseconds for 200,000. Pipelined requests of one \
-         connection get 0.15 ms of\neach iteration, but at least one request runs.\n\n\
+         connection get 1 ms of each\niteration, short ones 0.15 ms, but at least \
+         one request runs.\n\n\
          This page is generated from crates/server/tests/complexity/table.rs; the test beside it \
          runs the\nworst inputs.\n",
     );

@@ -2,20 +2,22 @@
 //!
 //! The clock is read before and after requests that do not take constant time, after every
 //! [`UNTIMED_MAX`]th of all others but plain gets and sets, and around each list of steps that
-//! others follow. A connection that has used up its
-//! share keeps its other requests for the next iteration. In a long time slice each connection may
-//! run one such request, and one that has not begun waits for another iteration. So an iteration is
-//! hardly longer than its longest request, and short requests are answered in it.
+//! others follow. A connection that has used up its share keeps its other requests for the next
+//! iteration. In a long time slice each connection may run one such request, and one that has not
+//! begun waits for another iteration. So an iteration is hardly longer than its longest request,
+//! and short requests are answered in it.
 //!
 //! Invariant: at least one resumed connection makes progress in each iteration, those at the front
 //! first.
-//! Why: docs/decisions/0026, 0036. Tests: at the end of this file, tests/turns.rs,
+//! Why: docs/decisions/0026, 0036, 0104. Tests: at the end of this file, tests/turns.rs,
 //! tests/complexity.rs.
 
 /// Time that one connection's requests may take in one iteration, in microseconds.
-const SHARE_US: u64 = 150;
-/// Requests after which the clock is read, of those that take a few microseconds at most.
-const UNTIMED_MAX: u32 = 8;
+const SHARE_US: u64 = 1_000;
+/// The same when the last one was short: stopping between short requests costs others nothing.
+const SHORT_SHARE_US: u64 = 150;
+/// Short requests after which the clock is read: a pipeline of as many is not cut.
+const UNTIMED_MAX: u32 = 32;
 /// Time from which on a time slice counts as long, in microseconds.
 const LONG_SLICE_US: u64 = 4_000;
 /// The least time that an iteration has for resumed connections, in microseconds.
@@ -127,7 +129,7 @@ impl Shares {
             return false;
         }
         self.untimed = 0;
-        self.note(span, us())
+        self.note(span, us()) || self.used_us >= SHORT_SHARE_US
     }
 
     /// Records that a request of a span has ended; returns whether the span's share is used up.
@@ -164,8 +166,8 @@ mod tests {
             answered += 1;
             us += 5;
         }
-        let most = SHARE_US / 5 + 2 * u64::from(UNTIMED_MAX);
-        assert!((SHARE_US / 5..most).contains(&answered), "{answered}");
+        let most = SHORT_SHARE_US / 5 + 2 * u64::from(UNTIMED_MAX);
+        assert!((SHORT_SHARE_US / 5..most).contains(&answered), "{answered}");
         for _ in 1..UNTIMED_MAX {
             assert!(!shares.note_short(1, || panic!("the clock was read")));
         }
