@@ -1,11 +1,11 @@
 //! Share: how long the requests of one connection may run in an iteration of the event loop.
 //!
-//! The clock is read before and after requests that do not take constant time, after every
-//! [`UNTIMED_MAX`]th of all others but plain gets and sets, and around each list of steps that
-//! others follow. A connection that has used up its share keeps its other requests for the next
-//! iteration. In a long time slice each connection may run one such request, and one that has not
-//! begun waits for another iteration. So an iteration is hardly longer than its longest request,
-//! and short requests are answered in it.
+//! The clock is read before and after requests that do not take constant time, after the
+//! [`UNTIMED_MAX`]th of a connection's others but plain gets and sets, and around each list of
+//! steps that others follow. A connection that has used up its share keeps its other requests for
+//! the next iteration. In a long time slice each connection may run one such request, and one that
+//! has not begun waits for another iteration. So an iteration is hardly longer than its longest
+//! request, and short requests are answered in it.
 //!
 //! Invariant: at least one resumed connection makes progress in each iteration, those at the front
 //! first.
@@ -16,8 +16,11 @@
 const SHARE_US: u64 = 1_000;
 /// The same when the last one was short: stopping between short requests costs others nothing.
 const SHORT_SHARE_US: u64 = 150;
-/// Short requests after which the clock is read: a pipeline of as many is not cut.
+/// Short requests of a connection after which their time is looked at: a pipeline of as many is not
+/// cut.
 const UNTIMED_MAX: u32 = 32;
+/// The short request with which their time begins: the clock is not read for one or two.
+const TIMED_FROM: u32 = 4;
 /// Time from which on a time slice counts as long, in microseconds.
 const LONG_SLICE_US: u64 = 4_000;
 /// The least time that an iteration has for resumed connections, in microseconds.
@@ -77,7 +80,7 @@ pub(super) struct Shares {
     /// The span that is being executed.
     span: usize,
     used_us: u64,
-    /// Short requests since the clock was read for one.
+    /// Short requests of the span since its time was looked at, and [`TIMED_FROM`] from then on.
     untimed: u32,
 }
 
@@ -124,27 +127,42 @@ impl Shares {
     /// from a socket may bring some hundreds of them.
     #[inline]
     pub(super) fn note_short(&mut self, span: usize, us: impl FnOnce() -> u64) -> bool {
+        self.enter(span);
         self.untimed += 1;
-        if self.untimed < UNTIMED_MAX {
-            return false;
+        match self.untimed {
+            TIMED_FROM => {
+                self.seen_us = Some(us());
+                false
+            }
+            UNTIMED_MAX => {
+                self.untimed = TIMED_FROM;
+                self.note(span, us()) || self.used_us >= SHORT_SHARE_US
+            }
+            _ => false,
         }
-        self.untimed = 0;
-        self.note(span, us()) || self.used_us >= SHORT_SHARE_US
     }
 
     /// Records that a request of a span has ended; returns whether the span's share is used up.
     pub(super) fn note(&mut self, span: usize, us: u64) -> bool {
-        if self.span != span {
-            (self.span, self.used_us) = (span, 0);
-        }
+        self.enter(span);
         self.used_us += us.saturating_sub(self.seen_us.unwrap_or(us));
         self.seen_us = Some(us);
         self.used_us >= SHARE_US || self.time_slice.is_long(us)
+    }
+
+    /// Begins the share of a span if another one ran before.
+    #[inline]
+    fn enter(&mut self, span: usize) {
+        if self.span != span {
+            (self.span, self.used_us, self.untimed) = (span, 0, 0);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -158,18 +176,28 @@ mod tests {
     }
 
     #[test]
-    fn many_short_requests_use_up_a_share() {
-        let mut shares = Shares::new(TimeSlice::of_fresh(0));
-        let mut us = 0;
-        let mut answered = 0;
-        while !shares.note_short(0, || us) {
-            answered += 1;
-            us += 5;
+    fn many_short_requests_use_up_a_share_and_a_short_pipeline_does_not() {
+        // The first look is after 32 requests, and each further one after 28.
+        for (request_us, answered) in [(20, 32), (5, 60), (2, 88)] {
+            let us = Cell::new(0);
+            let mut shares = Shares::new(TimeSlice::of_fresh(0));
+            assert!(!shares.note(0, 900));
+            // What another connection took does not count.
+            let is_cut = |_: &u32| {
+                us.set(us.get() + request_us);
+                shares.note_short(1, || us.get())
+            };
+            assert_eq!((1..1_000).find(is_cut), Some(answered), "{request_us} us");
         }
-        let most = SHORT_SHARE_US / 5 + 2 * u64::from(UNTIMED_MAX);
-        assert!((SHORT_SHARE_US / 5..most).contains(&answered), "{answered}");
-        for _ in 1..UNTIMED_MAX {
-            assert!(!shares.note_short(1, || panic!("the clock was read")));
+    }
+
+    #[test]
+    fn few_short_requests_of_each_connection_need_no_clock() {
+        let mut shares = Shares::new(TimeSlice::of_fresh(0));
+        for span in 0..50 {
+            for _ in 1..TIMED_FROM {
+                assert!(!shares.note_short(span, || panic!("the clock was read")));
+            }
         }
     }
 
