@@ -146,45 +146,46 @@ const NOT_ON_THE_PAGE: [(&str, &[&str]); 4] = [
     (
         "how work is cut into pieces",
         &[
-            "output.rs WRITE_BYTES_MAX",
-            "limits.rs READ_BYTES_MAX",
-            "limits.rs LONG_READ_BYTES_MAX",
-            "limits.rs WAITING_BYTES_MAX",
-            "limits.rs TURN_REPLY_BYTES_MAX",
+            "net/src/output.rs WRITE_BYTES_MAX",
+            "config/src/limits.rs READ_BYTES_MAX",
+            "config/src/limits.rs LONG_READ_BYTES_MAX",
+            "config/src/limits.rs WAITING_BYTES_MAX",
+            "config/src/limits.rs TURN_REPLY_BYTES_MAX",
         ],
     ),
     (
         "parts of a bound that is on the page",
         &[
-            "server/event_loop/handshakes.rs GUESTS_MAX",
-            "limits.rs KEPT_BUFFER_BYTES_MAX",
-            "limits.rs SPARE_BUFFERS_MAX",
-            "observe/history.rs SECONDS_MAX",
-            "observe/history.rs MINUTES_MAX",
-            "observe/history/events.rs DETAIL_BYTES_MAX",
-            "observe/history/events.rs EVENTS_BYTES_MAX",
+            "server/src/server/event_loop/handshakes.rs GUESTS_MAX",
+            "config/src/limits.rs KEPT_BUFFER_BYTES_MAX",
+            "config/src/limits.rs SPARE_BUFFERS_MAX",
+            "shared/src/observe/history.rs SECONDS_MAX",
+            "shared/src/observe/history.rs MINUTES_MAX",
+            "shared/src/observe/history/events.rs DETAIL_BYTES_MAX",
+            "shared/src/observe/history/events.rs EVENTS_BYTES_MAX",
         ],
     ),
     (
         "on another page, beside what they belong to",
         &[
-            "auth/login_limiter.rs DELAY_MS_MAX",
-            "settings.rs EXPIRE_EFFORT_MAX",
-            "server/event_loop/acceptor.rs LISTENERS_MAX",
-            "node.rs WEIGHT_MAX",
+            "shared/src/auth/login_limiter.rs DELAY_MS_MAX",
+            "config/src/settings.rs EXPIRE_EFFORT_MAX",
+            "server/src/server/event_loop/acceptor.rs LISTENERS_MAX",
+            "cluster/src/node.rs WEIGHT_MAX",
         ],
     ),
     (
         "of `cellar migrate check`, not of the server",
         &[
-            "subcommands/migrate/wire.rs TIME_MAX",
-            "subcommands/migrate/wire.rs ANSWER_BYTES_MAX",
-            "subcommands/migrate/wire.rs VALUES_MAX",
+            "server/src/subcommands/migrate/wire.rs TIME_MAX",
+            "server/src/subcommands/migrate/wire.rs ANSWER_BYTES_MAX",
+            "server/src/subcommands/migrate/wire.rs VALUES_MAX",
         ],
     ),
 ];
 
-/// The public bounds of the sources below a folder, as in [`NOT_ON_THE_PAGE`].
+/// The public bounds of the sources below a folder, as in [`NOT_ON_THE_PAGE`]: with the path of
+/// their file below `root`.
 fn public_bounds(root: &Path, folder: &Path) -> BTreeSet<String> {
     let mut bounds = BTreeSet::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -213,8 +214,7 @@ fn each_public_bound_is_on_the_page_of_limits_or_has_a_reason_not_to_be() {
     let shown: BTreeSet<&str> = words.collect();
     let mut bounds = BTreeSet::new();
     for name in WITH_LIMITS {
-        let sources = crates.join(name).join("src");
-        bounds.extend(public_bounds(&sources, &sources));
+        bounds.extend(public_bounds(&crates, &crates.join(name).join("src")));
     }
     let is_shown = |bound: &str| {
         bound

@@ -14,12 +14,12 @@
 
 /// Time that one connection's requests may take in one iteration, in microseconds.
 const SHARE_US: u64 = 1_000;
-/// The same when the last one was short: stopping between short requests costs others nothing.
+/// The same for short requests. It is lower, because it costs little to stop between two of them.
 const SHORT_SHARE_US: u64 = 150;
-/// Short requests of a connection after which their time is looked at: a pipeline of as many is not
-/// cut.
+/// The clock is read after so many short requests of a connection, so a pipeline of as many is
+/// never cut.
 const UNTIMED_MAX: u32 = 32;
-/// The short request with which their time begins: the clock is not read for one or two.
+/// The time of a connection's short requests begins with this one, so for fewer no clock is read.
 const TIMED_FROM: u32 = 4;
 /// Time from which on a time slice counts as long, in microseconds.
 const LONG_SLICE_US: u64 = 4_000;
@@ -80,7 +80,8 @@ pub(super) struct Shares {
     /// The span that is being executed.
     span: usize,
     used_us: u64,
-    /// Short requests of the span since its time was looked at, and [`TIMED_FROM`] from then on.
+    /// Short requests of the span; after each reading of the clock it counts on from
+    /// [`TIMED_FROM`].
     untimed: u32,
 }
 
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn many_short_requests_use_up_a_share_and_a_short_pipeline_does_not() {
-        // The first look is after 32 requests, and each further one after 28.
+        // The clock is read after 32 requests and then after every 28.
         for (request_us, answered) in [(20, 32), (5, 60), (2, 88)] {
             let us = Cell::new(0);
             let mut shares = Shares::new(TimeSlice::of_fresh(0));
